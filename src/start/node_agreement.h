@@ -17,14 +17,15 @@ struct EnginePlan;
 // Fails unless all nodes have the same value.
 Status check_same(Nodes* nodes, std::string_view what, std::string_view value);
 
-// Lowers each element of `fewest` to that of `other`. False if the sizes differ.
+// Lowers each element of `fewest` to at most the element of `other`. Returns false if the sizes
+// differ.
 bool take_fewer(std::vector<int>& fewest, std::span<const int> other);
-// The blocks of the node with the fewest, by table, or the error of the first node that failed.
-// Every node gets the same result.
+// Returns the smallest number of blocks of any node, by table, or the error of the first node that
+// failed. All nodes get the same result.
 Result<std::vector<int>> agree_on_blocks(Nodes* nodes, Result<std::vector<int>> own);
 
-// Fails unless all nodes have resolved their settings alike, and have the same model that drafts.
-// draft: null if no model drafts.
+// Fails unless all nodes have resolved their settings to the same values, and draft with the same
+// model. draft: null if no model drafts.
 Status check_same_plan(Nodes* nodes, const EnginePlan& plan, const DraftModel* draft);
 
 // Fails if CPUs of several nodes could not exchange the results of a step's tokens.

@@ -22,7 +22,8 @@
 namespace quire {
 namespace {
 
-// The settings that all nodes must have alike, and what identifies the build and the model.
+// Returns the settings that must be equal on all nodes, and the identity of the build and of the
+// model.
 Result<NodeSettings> settings_of(const EngineConfig& config, const ModelFiles& files) {
   QUIRE_ASSIGN_OR_RETURN(const std::string config_digest, digest_of_config_file(config));
   NodeSettings settings = {{"version", std::string(version())},
@@ -34,7 +35,7 @@ Result<NodeSettings> settings_of(const EngineConfig& config, const ModelFiles& f
                                             ? std::move(text)
                                             : setting.compared_text(text));
   }
-  // After the settings, because the description of the model repeats some of them.
+  // The model comes after the settings, because its description repeats some of them.
   settings.emplace_back("model", model_key(config, files));
   settings.emplace_back("model's config.json", config_digest);
   settings.emplace_back("model's weights", digest_of(*files.weights));

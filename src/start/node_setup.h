@@ -22,7 +22,7 @@ Result<EngineConfig> place_node(EngineConfig config);
 // version of Quire, or other settings that their steps depend on.
 Result<std::shared_ptr<Nodes>> connect_nodes(const EngineConfig& config, const ModelFiles& files);
 
-// nodes/rendezvous.h's check_rendezvous() for this node.
+// Calls check_rendezvous() (nodes/rendezvous.h) for this node.
 Result<std::string> check_own_node(const EngineConfig& config);
 
 // Returns `source`, but its reads fail once the nodes have failed, because loading the rest of a

@@ -43,7 +43,9 @@ std::string packed_name(std::string_view model, const fs::path& path, std::strin
 }
 
 constexpr uint64_t kMinBytes = uint64_t{256} << 20;  // smaller models are packed fast enough
-constexpr uint64_t kFreeSizesIfAuto = 4;             // leaves the user's disk mostly free
+// With auto, this many times the file's size must be free, so that most of the user's disk stays
+// free.
+constexpr uint64_t kFreeSizesIfAuto = 4;
 
 // The directory for the packed weights of files of num_bytes in total. Empty: none are kept.
 Result<fs::path> directory_for(const EngineConfig& config, uint64_t num_bytes) {

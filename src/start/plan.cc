@@ -64,7 +64,8 @@ Result<std::vector<EnginePlan>> plan_for_context(std::span<const PlanInputs> ran
   return plans;
 }
 
-// Without max_model_len, halves the context until the cache can hold one sequence, and logs it.
+// Without max_model_len, halves the context until the cache can hold one sequence, and logs the
+// result.
 Result<std::vector<EnginePlan>> plan_longest_context(std::span<const PlanInputs> ranks) {
   const PlanInputs& in = ranks.front();
   const int max_model_len = in.sizes.max_model_len;
@@ -87,7 +88,7 @@ Result<std::vector<EnginePlan>> plan_longest_context(std::span<const PlanInputs>
 
 SchedulerConfig scheduler_config(const PlanInputs& in, const EnginePlan& plan) {
   const Sizes& sizes = in.sizes;
-  // A prompt to embed may fill the context, because no token is computed after it.
+  // The prompt of an embedding may fill the context, because no token follows it.
   const int num_beyond = in.files.config.embeds ? 1 : 0;
   const DraftModel* draft = in.drafts.model;
   SchedulerConfig scheduler = {
@@ -139,7 +140,7 @@ Result<std::vector<EnginePlan>> plan_ranks(const EngineConfig& config, const Mod
                      .sizes = sizes,
                      .table = std::make_shared<TuningTable>()});
   }
-  // All ranks choose by the times of rank 0.
+  // All ranks select backends by the times of rank 0.
   QUIRE_RETURN_IF_ERROR(ranks.front().context.bind_thread());
   QUIRE_ASSIGN_OR_RETURN(TuningTable table, find_shared_table(ranks.front()));
   const auto shared_table = std::make_shared<const TuningTable>(std::move(table));

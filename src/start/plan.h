@@ -10,8 +10,9 @@
 
 namespace quire {
 
-// Makes one plan per rank of the platform, by rank. They have the same blocks, also on all nodes,
-// and differ in the ranks' devices and parts of the model. `platform` outlives the plans.
+// Makes one plan per rank of the platform, by rank. All ranks of all nodes have the same numbers of
+// blocks; the plans differ in the ranks' devices and parts of the model. `platform` must outlive
+// the plans.
 Result<std::vector<EnginePlan>> plan_ranks(const EngineConfig& config, const ModelFiles& files,
                                            const Platform& platform,
                                            const DraftRequest& drafts = {});

@@ -65,9 +65,9 @@ std::vector<KvGroup> groups_of(std::span<const ModelPlan> models) {
   return groups;
 }
 
-// The target, then the model that drafts, if there is one, without backends of attention. A
-// sequence has one list of blocks per window, which the models share: a page holds the keys and
-// values of all.
+// Returns the target, and then the model that drafts if there is one, without attention backends.
+// The models share block tables: a sequence has one list of blocks per window, and a page holds the
+// keys and values of both models.
 Result<std::vector<ModelPlan>> planned_models(const PlanInputs& in, const ModelLimits& limits) {
   const bool has_draft_model = in.drafts.model != nullptr;
   std::vector<ModelPlan> models(has_draft_model ? 2 : 1);
@@ -85,7 +85,7 @@ Result<std::vector<ModelPlan>> planned_models(const PlanInputs& in, const ModelL
   return models;
 }
 
-// By block table: the windows of keys and values, and then of states.
+// Returns the window of each block table: the tables of keys and values, then the table of states.
 std::vector<int> windows_of(std::span<const ModelPlan> models, int block_size) {
   std::vector<int> windows = table_windows(groups_of(models));
   if (!models.front().attention.states.layers.empty()) windows.push_back(state_window(block_size));

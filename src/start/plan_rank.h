@@ -1,4 +1,4 @@
-// The plan of one rank for one length of context.
+// The plan of one rank for one context length.
 #pragma once
 
 #include <memory>
@@ -31,9 +31,9 @@ Result<AttentionSelector> make_selector(const PlanInputs& in, const KvGroup& gro
                                         std::span<const int> q_lens);
 
 // Makes the plan without its scheduler. Fails if the cache cannot hold one sequence of
-// sizes.max_model_len tokens; with `check_first`, before the attention plans are made if it cannot
-// hold one even without them. A window as long as the context has no effect, so the KV groups
-// depend on the length.
+// sizes.max_model_len tokens. With `check_first`, fails before it makes the attention plans if the
+// cache could not hold the sequence even without their memory. The KV groups depend on
+// max_model_len, because a window as long as the context has no effect.
 Result<EnginePlan> plan_rank(const PlanInputs& in, bool check_first);
 
 }  // namespace quire

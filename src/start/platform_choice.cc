@@ -60,7 +60,7 @@ Result<DeviceKind> choose_device(const EngineConfig& config, const Parallel& rep
   const std::optional<DeviceKind> forced = forced_device(config);
   if (forced == DeviceKind::kCpu) return DeviceKind::kCpu;
   Status gpu = cuda_status();
-  // Too few GPUs are an error, not a reason to choose the CPU.
+  // With too few GPUs, the start fails instead of choosing the CPU.
   if (gpu.ok()) {
     gpu = cuda_status(num_local_ranks(config) * replica.size - 1);
     QUIRE_RETURN_IF_ERROR(gpu);

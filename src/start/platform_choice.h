@@ -11,8 +11,8 @@
 
 namespace quire {
 
-// Fails unless this machine has a GPU, or a CPU thread, per rank of this node. It needs no other
-// node, so that a start can call it before it waits for them.
+// Fails unless this machine has one GPU, or one CPU thread, per rank of this node. A start can call
+// it before it waits for other nodes.
 Status check_devices(const EngineConfig& config);
 
 // Opens the choices that EngineConfig::measure asks for. driver: empty for a CPU.
@@ -21,8 +21,8 @@ std::shared_ptr<MeasuredChoices> open_choices(const EngineConfig& config, std::s
 
 // Makes the platform that EngineConfig::device names. `auto` selects a GPU if the build supports it
 // and the machine has one. nodes: null on a single node; all must have the same kind of device.
-// `replica`: its index, and EngineConfig::data_parallel_size. choices: those of the first replica;
-// null: opens them.
+// `replica`: its index, and EngineConfig::data_parallel_size. choices: the choices of the first
+// replica; null: opens them.
 Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config, const ModelFiles& files,
                                                 std::shared_ptr<Nodes> nodes = nullptr,
                                                 const Parallel& replica = {},

@@ -11,7 +11,7 @@ namespace quire {
 
 struct PlannedReplica {
   std::unique_ptr<Platform> platform;
-  std::unique_ptr<DraftModel> draft;  // opened, and in the plans; null: no model drafts
+  std::unique_ptr<DraftModel> draft;  // opened, and part of the plans; null: no model drafts
   std::vector<EnginePlan> plans;      // by rank
 };
 

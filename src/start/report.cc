@@ -13,7 +13,7 @@
 namespace quire {
 namespace {
 
-// Tensor parallelism in one line; empty for one rank.
+// Describes tensor parallelism in one line; empty for one rank.
 std::string describe_ranks(const Platform& platform) {
   const DeviceContext& first = *platform.contexts().front();
   if (first.parallel().size == 1) return "";
@@ -25,7 +25,8 @@ std::string describe_ranks(const Platform& platform) {
       first.device().kind == DeviceKind::kCpu ? "threads" : "GPU");
 }
 
-// Inputs of products are rounded to BF16 only with BF16 weights. FP8 weights become BF16 at load.
+// Warns if cpu_activations bf16 has no effect: only BF16 weights, and FP8 weights, which become
+// BF16 at load, use it.
 void warn_of_activations(const EngineConfig& config, const ModelFiles& files,
                          const Device& device) {
   if (device.kind != DeviceKind::kCpu || input_rounding(config) != InputRounding::kBf16) return;

@@ -20,7 +20,7 @@ SelectionReport report_attention(const AttentionSetup& attention);
 // The weights of all ranks of a replica, including the ranks of other nodes.
 int64_t total_weight_bytes(std::span<const EnginePlan> ranks);
 
-// One line about a CPU's threads; empty for other devices.
+// Returns one line about a CPU's threads; empty for other devices.
 std::string describe_threads(const Platform& platform);
 
 }  // namespace quire

@@ -1,4 +1,4 @@
-// The words of settings as types. The settings must have passed check_settings().
+// Converts the words of settings to types. The settings must have passed check_settings().
 #pragma once
 
 #include <algorithm>

@@ -22,7 +22,7 @@ std::string describe_range(const Setting& setting) {
                      setting.unit);
 }
 
-// The remedy of a refused word; empty: the table has no remedy.
+// Returns the remedy for a refused word; empty if the table has none.
 std::string_view remedy_for(const Setting& setting, std::string_view text) {
   for (const SettingWord& word : setting.words) {
     if (word.word == text || word.word == "*") return word.remedy;
@@ -54,7 +54,7 @@ bool is_in_range(const Setting& setting, const EngineConfig& config) {
       setting.member);
 }
 
-// The values that the setting may have; nullopt: the configured value is one of them.
+// Returns the values that the setting may have, or nullopt if the configured value is one of them.
 std::optional<std::string> find_expected(const Setting& setting, const EngineConfig& config) {
   const std::string text = setting.text(config);
   if (setting.is_choice()) {

@@ -36,7 +36,7 @@ enum class Notation {
 
 enum class NodeAgreement {
   kSame,       // nodes with another value than node 0 are refused
-  kMayDiffer,  // between nodes
+  kMayDiffer,  // nodes may have different values
 };
 
 // A word that a user may write for a value.
@@ -59,8 +59,8 @@ struct Setting {
   // The text of the flag. A switch that is on by default has the flag --no-NAME, and the text says
   // what that flag does.
   std::string_view help = {};
-  // The heading of the flag in the help of all commands that make an engine. Empty: only single
-  // commands add the flag (add_setting), or none does.
+  // The heading of the flag in the help of all commands that make an engine. Empty: no heading,
+  // because only some commands add the flag (add_setting), or no command does.
   std::string_view group = {};
   std::span<const SettingWord> words = {};  // empty: any text or number
   Range range = {};                         // of a number
@@ -71,7 +71,7 @@ struct Setting {
   std::string_view value_name = {};        // in the help; empty: by notation
   bool is_secret = false;                  // reports do not show the value
   std::optional<DeviceKind> only_on = {};  // has no effect on other devices
-  // The value that turns the feature off; it needs no warning on a device without the feature.
+  // The value that turns the feature off, which causes no warning on a device without the feature.
   std::string_view off_value = {};
   // The part of the text that nodes compare; null: all of it.
   std::string (*compared_text)(std::string_view text) = nullptr;
@@ -106,7 +106,7 @@ std::vector<Status> find_conflicts(const EngineConfig& config);
 Status refuse_gpu_backends(const EngineConfig& config, const Status& no_gpu);
 // Fails if the configuration asks for a cache that only CPUs have. Called for a GPU.
 Status refuse_cpu_cache(const EngineConfig& config);
-// A step must have room for one sequence with its drafts.
+// Fails unless a step has room for the newest token of one sequence and its drafts.
 Status check_step_tokens(int max_num_batched_tokens, int num_drafts);
 
 }  // namespace quire

@@ -21,11 +21,12 @@ constexpr std::string_view kCache = "Scheduler and KV cache";
 constexpr std::string_view kDevice = "Device";
 constexpr std::string_view kMachines = "Several machines";
 
-// Sequences are a dimension of kernels' grids, which is limited to this size.
+// The number of sequences is a dimension of kernels' grids, and CUDA limits that dimension to this
+// size.
 constexpr int kMaxNumSeqs = 65535;
 constexpr int kMaxRanks = 64;
 
-// ---- Words. A word with a value is vLLM's spelling of it.
+// ---- Words. A word with a value is another spelling of that value, mostly vLLM's.
 
 constexpr auto kLoadFormats = std::to_array<SettingWord>({{"auto"}, {"dummy"}});
 constexpr auto kWeightTypes = std::to_array<SettingWord>({{"auto"},
@@ -138,7 +139,8 @@ Status check_calculated_scales(const EngineConfig& config) {
                   config.kv_cache_dtype));
 }
 
-// FP8 matrices are not integers, and a checkpoint of integers is not quantized again.
+// int8 activations need matrices of integers. `quantization` fp8 makes none, and is refused for a
+// checkpoint that has them.
 Status check_activations(const EngineConfig& config) {
   if (!quantizes_at_load(config) || config.cpu_activations != "int8") return {};
   return invalid_argument(
@@ -167,7 +169,7 @@ Status check_backends(const EngineConfig& config) {
   return refuse_gpu_backends(config, invalid_argument("`device` is cpu"));
 }
 
-// No drafts if the JSON text is invalid; check_text reports that error.
+// Returns no drafts if the JSON text is invalid; check_text reports that error.
 Speculation speculation_of(const EngineConfig& config) {
   const Result<Speculation> speculation = read_speculation(config.speculative_config);
   return speculation.ok() ? *speculation : Speculation();

@@ -11,9 +11,9 @@
 
 namespace quire {
 
-// Computes a prompt and one greedy token after it, and returns the result of that token. The
-// temperature and the number of tokens of `params` are replaced. Fails if a step fails; the result
-// may have an error too.
+// Computes a prompt and one greedy token after it, and returns the result of that token. Replaces
+// the temperature and the number of tokens of `params`. Fails if a step fails; the result may have
+// an error, too.
 Result<SpanResult> run_sequence(Runner& runner, const SchedulerConfig& config,
                                 const std::vector<int32_t>& prompt, SamplingParams params = {});
 

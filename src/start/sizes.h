@@ -1,4 +1,4 @@
-// The sizes of an engine: what EngineConfig leaves open, filled in for a model and a platform.
+// The sizes of an engine: the values of EngineConfig, with defaults for a model and a platform.
 #pragma once
 
 #include "model/config.h"

@@ -42,7 +42,8 @@ constexpr int kMaxSeqs = 1 << 20;
 // vLLM's defaults.
 constexpr int kNgramMatch = 5;
 constexpr int kSuffixMatch = 24;
-// A rejected draft costs a token row of every matrix product, and long matches end soon.
+// Few drafts, because a rejected draft costs one token row of every matrix product, and long
+// matches end soon.
 constexpr int kSuffixDrafts = 8;
 // With method auto, a layer that was trained for the first draft proposes this many.
 constexpr int kOwnDrafts = 3;
@@ -109,8 +110,8 @@ std::vector<DraftRange> read_draft_ranges(ConfigFields& fields, int most_drafts)
   return ranges;
 }
 
-// Without a name, the drafter is the embedded model's own. DraftModel::open() refuses that for
-// another target.
+// Without a name, the drafter is the drafter of the embedded model. DraftModel::open() refuses it
+// for another target.
 std::string read_model(std::string_view method, ConfigFields& fields) {
   const std::string model = fields.optional_text("model").value_or("");
   if (model.empty() && fields.has("model")) fields.fail("model", "an empty text", kWhichDrafter);
@@ -191,7 +192,7 @@ Verification read_verification(std::string_view method, bool has_probs, int num_
   return verification;
 }
 
-// has_own_drafter: what method auto chooses.
+// has_own_drafter: whether method auto chooses a layer of the checkpoint.
 Result<Speculation> read(std::string_view speculative_config, bool has_own_drafter) {
   Speculation speculation;
   const Result<JsonDocument> document =

@@ -17,8 +17,8 @@ namespace quire {
 enum class DraftModelKind {
   kModel,   // an ordinary model, which reads tokens
   kEagle3,  // a head, which also reads hidden states of the target (model/eagle3)
-  // Such a head in the target's own checkpoint (model/mtp); with a `model`, the drafter of Gemma 4,
-  // which has a checkpoint (model/gemma4_drafter).
+  // A head in the target's own checkpoint (model/mtp). With a `model`, the drafter of Gemma 4,
+  // which has a checkpoint of its own (model/gemma4_drafter).
   kMtp,
   kDFlash,  // a block drafter, which reads hidden states of the target (model/dflash)
   kDSpark,  // kDFlash with transitions between drafts
@@ -26,8 +26,8 @@ enum class DraftModelKind {
 
 struct DraftModelChoice {
   DraftModelKind kind = DraftModelKind::kModel;
-  // A directory, or a name in the hub's cache. Empty: with kMtp, the target's; otherwise the
-  // drafter that is embedded beside the embedded model.
+  // A directory, or a name in the hub's cache. Empty: with kMtp, the target's checkpoint; otherwise
+  // the drafter of the embedded model.
   std::string model;
   std::string method = {};  // of `speculative_config`: names the embedded drafter
   int num_drafts = 0;       // per sequence and step
@@ -40,8 +40,8 @@ inline constexpr std::string_view kWhichDrafter =
 // Without a drafter, every step computes one token per decoding sequence.
 struct Speculation {
   std::string method = {};  // as `speculative_config` names it; empty: no drafter
-  // The configuration leaves the method to the checkpoint. `method` is then the one for a
-  // checkpoint without a layer for drafts, until settle_method().
+  // The configuration leaves the method to the checkpoint. Until settle_method(), `method` is then
+  // the method for a checkpoint without a layer for drafts.
   bool is_auto = false;
   int num_drafts = 0;
   std::vector<DraftRange> draft_ranges = {};

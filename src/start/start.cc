@@ -37,7 +37,7 @@ Status start_together(const std::shared_ptr<Nodes>& nodes, const std::function<S
   return nodes->status();
 }
 
-// Checks that need no other node, before a wait of up to minutes for the others.
+// Makes the checks that need no other node, because the wait for other nodes may take minutes.
 Status check_alone(const EngineConfig& config, const ModelFiles& files) {
   if (config.nnodes == 1) return {};
   QUIRE_RETURN_IF_ERROR(
@@ -61,7 +61,8 @@ Result<EngineReplicas> plan_and_load(const EngineConfig& config, const Speculati
   QUIRE_RETURN_IF_ERROR(check_alone(config, files));
   QUIRE_ASSIGN_OR_RETURN(const Speculation speculation, settle_method(wanted, config, files));
   QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<Nodes> nodes, connect_nodes(config, files));
-  // Destroyed after an error has reached the other nodes, because that may take long.
+  // Destroyed only after an error has reached the other nodes, because the destruction may take
+  // long.
   std::vector<PlannedReplica> planned;
   EngineReplicas replicas;
   const auto start = [&]() -> Status {

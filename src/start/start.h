@@ -9,7 +9,7 @@
 namespace quire {
 
 // Does the work of Engine::create. `speculation` is the parsed config.speculative_config; tests
-// pass drafters of their own. May throw, for example if there is no thread or no memory.
+// pass drafters of their own. May throw, for example if no thread can start or memory is short.
 Result<std::unique_ptr<Engine>> start_engine(const EngineConfig& config,
                                              const Speculation& speculation,
                                              const LoadProgress& progress = {});

@@ -14,7 +14,7 @@ namespace quire {
 
 struct ModelFiles;
 
-inline constexpr int kMaxTunedThreads = 1024;  // as EngineConfig::num_threads
+inline constexpr int kMaxTunedThreads = 1024;  // the limit of EngineConfig::num_threads
 
 // The key of a choice of threads: the CPUs that the process may use, and the model. `choice`: made
 // with ThreadOptions::num_threads = 0.

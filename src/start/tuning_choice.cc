@@ -12,11 +12,11 @@
 namespace quire {
 namespace {
 
-// The times measured on this device, now or at an earlier start.
+// Returns the times that this device had now or at an earlier start.
 Result<TuningTable> measure_backends(const PlanInputs& in) {
   const RunnerSizes sizes = runner_sizes(in);
   const std::vector<int>& q_lens = sizes.decode_q_lens;
-  std::vector<AttentionSelector> selectors;  // their candidates compete
+  std::vector<AttentionSelector> selectors;  // the candidates of each are measured
   for (const KvGroup& group :
        decoder_kv_groups(in.files.config, sizes.limits, in.context.ops().activation_dtype())) {
     QUIRE_ASSIGN_OR_RETURN(AttentionSelector selector, make_selector(in, group, q_lens));
@@ -32,8 +32,8 @@ Result<TuningTable> measure_backends(const PlanInputs& in) {
                         *in.platform.choices());
 }
 
-// `tuning_table` names a file, or one of the two sources. Without it, a device that the build has
-// no table for is measured. A CPU has no table and nothing to measure.
+// `tuning_table` is "builtin", "measured" or the path of a file. Without it, a device without a
+// built-in table is measured. A CPU is never measured, and has no built-in table.
 Result<TuningTable> find_tuning_table(const PlanInputs& in) {
   const std::string& wanted = in.config.tuning_table;
   const Device& device = in.context.device();
