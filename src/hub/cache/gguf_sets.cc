@@ -25,14 +25,14 @@ bool starts_ignoring_case(std::string_view text, std::string_view start) {
   return equals_ignoring_case(text.substr(0, start.size()), start);
 }
 
-// The start of a path that all shards share, and the place of this shard.
+// The part of a path that all shards share, and the number of this shard.
 struct ShardName {
   std::string_view stem;
   size_t number = 1;
   size_t count = 1;
 };
 
-// Reads "STEM-00002-of-00003.gguf". Any other name is a file of its own.
+// Parses "STEM-00002-of-00003.gguf". A file with any other name is its own only shard.
 ShardName parse_shard(std::string_view path) {
   constexpr size_t kDigits = 5;
   constexpr std::string_view kOf = "-of-";
@@ -62,7 +62,8 @@ bool is_type(std::string_view part) {
       kFloats, [&](std::string_view start) { return starts_ignoring_case(part, start); });
 }
 
-// Returns the last type in the path, with Unsloth's prefix "UD-"; empty: it has none.
+// Returns the last type in the path, with Unsloth's prefix "UD-" if it has one; empty if the path
+// has no type.
 std::string_view type_in(std::string_view stem) {
   constexpr std::string_view kEnds = "-./";
   constexpr std::string_view kDynamic = "UD-";
@@ -81,8 +82,8 @@ std::string_view type_in(std::string_view stem) {
   return {};
 }
 
-// Whether the text has the part as a whole word, in any case. A word may begin, but not end, at
-// '_': UD_Q4_K_M holds Q4_K_M, and not Q4_K.
+// Whether the text has the part as a whole word, in any case. A word may begin after '_', but not
+// end before it: UD_Q4_K_M holds Q4_K_M, but not Q4_K.
 bool holds(std::string_view text, std::string_view part) {
   for (size_t begin = 0; begin + part.size() <= text.size(); ++begin) {
     if (!equals_ignoring_case(text.substr(begin, part.size()), part)) continue;
@@ -134,7 +135,8 @@ std::vector<GgufSet> group_gguf_files(std::vector<std::string> paths) {
   std::erase_if(paths, [](std::string_view path) {
     return !path.ends_with(kGgufEnd) || path.size() == kGgufEnd.size() || is_gguf_companion(path);
   });
-  std::ranges::sort(paths);  // also the shards of a set: their numbers have the same width
+  // Also sorts the shards of a set, because their numbers have the same width.
+  std::ranges::sort(paths);
   std::vector<GgufSet> sets;
   std::map<std::pair<std::string, size_t>, size_t> set_of;  // by stem and number of shards
   std::set<std::string> types;                              // in lower case

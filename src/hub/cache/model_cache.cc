@@ -25,7 +25,7 @@ constexpr size_t kMaxRefBytes = 256;
 constexpr std::string_view kFolderStart = "models--";
 
 // Returns whether the hub allows this name of an organization or a model: letters, digits, '-', '_'
-// and '.', neither first nor last '-' or '.', and neither "--" nor "..".
+// and '.', without '-' or '.' at its start or end, and without "--" and "..".
 bool is_name_part(std::string_view part) {
   const auto is_edge = [](char c) { return c == '-' || c == '.'; };
   return !part.empty() && part.size() <= kMaxNameBytes && !is_edge(part.front()) &&
@@ -229,7 +229,7 @@ std::optional<ModelName> parse_model_name(std::string_view text) {
   bool must_have_org = !host.empty();
   if (const size_t colon = text.find(':'); colon != std::string_view::npos) {
     name.gguf_tag = text.substr(colon + 1);
-    if (!is_revision(name.gguf_tag)) return std::nullopt;  // it may be a path
+    if (!is_revision(name.gguf_tag)) return std::nullopt;  // the text may be a path
     if (name.gguf_tag == "latest") name.gguf_tag.clear();
     text = text.substr(0, colon);
     must_have_org = true;

@@ -23,23 +23,23 @@ inline constexpr std::string_view kEmbeddedModel = "embedded";
 
 // Returns an environment variable; empty if it is not set.
 std::string variable(const char* name);
-// Replaces a leading ~, which shells do not expand behind "=" in some settings.
+// Replaces a leading ~, which shells do not expand after "=" in some settings.
 std::filesystem::path expanded(const std::string& path);
 
-// A model on the hub: "ORG/NAME" or "NAME", a branch, tag or commit of it, and which of its GGUF
-// files (see choose_gguf()).
+// A model on the hub: "ORG/NAME" or "NAME", a branch, tag or commit of it, and the tag of one of
+// its GGUF models (see choose_gguf()).
 struct ModelName {
   std::string repository;
   std::string revision = std::string(kMainRevision);
-  std::string gguf_tag = {};  // such as "Q4_K_M"; empty: safetensors, or the usual GGUF file
+  std::string gguf_tag = {};  // such as "Q4_K_M"; empty: safetensors, or the default GGUF model
 
   // "ORG/NAME", and "@REVISION" if it is not main, and ":TAG" if there is one.
   std::string text() const;
 };
 
 // Parses NAME[@REVISION], or ORG/NAME[@REVISION][:TAG]; "hf.co/" or "huggingface.co/" may precede
-// ORG/NAME, and the tag "latest" means none, as in Ollama. Returns nullopt if the hub does not
-// allow such a name; the text can then only be a path.
+// ORG/NAME. As in Ollama, the tag "latest" means no tag. Returns nullopt if the hub does not allow
+// such a name; the text can then only be a path.
 std::optional<ModelName> parse_model_name(std::string_view text);
 
 // Returns whether the text has 40 hexadecimal digits.
@@ -61,7 +61,7 @@ struct FoundModel {
   std::string name;  // "NAME", "ORG/NAME" or "ORG/NAME:TAG"; empty if the user gave a path
 };
 
-// The one place that turns a model's name into files on this machine. Returns the path itself if a
+// Finds the files of a model on this machine; no other function does. Returns the path itself if a
 // file or folder of this name exists. Otherwise returns the GGUF file of a model in the model
 // folder, the snapshot in the cache if it has all files of `needs`, or a GGUF file in the snapshot
 // with all its shards. The error distinguishes a path that does not exist, a model that is not in

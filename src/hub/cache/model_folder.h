@@ -3,7 +3,7 @@
 //        LICENSE
 //        source.json               where it came from, see ModelSource
 //        generation_config.json    sampling values, of some models
-// Names that begin with a dot belong to downloads that are not complete.
+// Names that begin with a dot are for incomplete downloads.
 #pragma once
 
 #include <cstdint>

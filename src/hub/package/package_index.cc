@@ -145,7 +145,7 @@ Result<std::vector<IndexFile>> parse_html_page(std::string_view page) {
 
 struct WheelName {
   std::string version;
-  bool is_universal = false;  // for every Python and platform
+  bool is_universal = false;  // for Python 3, any ABI and any platform
 };
 
 // NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl; nullopt if it is not a wheel of this package.

@@ -26,7 +26,7 @@ constexpr int kTickMs = 100;
 std::atomic<pid_t> running_group = 0;  // 0: none
 static_assert(std::atomic<pid_t>::is_always_lock_free, "a signal handler reads it");
 
-// This process's environment, in which `variables` replace variables of the same names.
+// Returns this process's environment, in which `variables` replace variables of the same names.
 std::vector<char*> environment_with(std::vector<std::string>& variables) {
   std::vector<char*> all;
   const auto name_of = [](std::string_view text) { return text.substr(0, text.find('=')); };
@@ -42,9 +42,9 @@ std::vector<char*> environment_with(std::vector<std::string>& variables) {
   return all;
 }
 
-// Starts the program without input, with its output to `output`. It gets the default actions for
-// the signals that this process ignores. It gets a process group of its own, because pip starts
-// programs that would otherwise outlive it.
+// Starts the program without input, with its output to `output`. The program has the default
+// actions for the signals that this process ignores. It has a process group of its own, because pip
+// starts programs that would otherwise run on after pip is killed.
 int spawn(std::vector<std::string> arguments, std::vector<std::string> variables, int output,
           pid_t& pid) {
   std::vector<char*> argv;

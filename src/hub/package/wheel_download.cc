@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMaxWheelBytes = int64_t{4} << 30;  // a zip archive without zip64
+constexpr int64_t kMaxWheelBytes = int64_t{4} << 30;  // the limit of a zip archive without zip64
 
 // The maximum size of a wheel, and where it is stated.
 struct WheelBound {
@@ -53,7 +53,7 @@ Status too_large(const PackagePull& pull, const WheelBound& bound) {
       pull.package.text(), bound.num_bytes, bound.origin));
 }
 
-// Writes a wheel to a file. After a lost connection it continues; the hash is checked later.
+// Writes a wheel to a file, and continues it after a lost connection. The caller checks the hash.
 class WheelReceiver : public Receiver {
  public:
   WheelReceiver(const PackagePull& pull, WheelBound bound, fs::path path, Descriptor file,
@@ -87,7 +87,8 @@ class WheelReceiver : public Receiver {
     return {};
   }
   int64_t size() const override { return size_; }
-  bool is_complete() const override { return true; }  // libcurl reports a body that is cut off
+  // Always true, because libcurl reports a body that is cut off as an error.
+  bool is_complete() const override { return true; }
 
  private:
   const PackagePull& pull_;
@@ -178,7 +179,8 @@ std::string error_of_pip(std::string_view output) {
   return one_line(last);
 }
 
-// pip downloads into its temporary folder and then copies, so the largest file shows the progress.
+// Returns the size of the largest file, which shows the progress of pip: pip downloads into its
+// temporary folder, and then copies the file.
 int64_t largest_file_bytes(const fs::path& folder) {
   int64_t largest = 0;
   std::error_code error;

@@ -15,7 +15,8 @@ namespace quire::hub {
 
 struct Wheel {
   std::filesystem::path file;
-  std::string listed_sha256 = {};  // from the index; empty: it lists none, or pip has checked it
+  // From the index; empty: the index lists no hash, or pip has checked it.
+  std::string listed_sha256 = {};
 };
 
 // Fails as soon as the wheel is larger than its pinned or listed size.

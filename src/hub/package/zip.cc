@@ -30,7 +30,7 @@ constexpr uint16_t kEncryptedFlag = 1;
 
 constexpr uint64_t kMaxDeflateRatio = 1032;  // the format's maximum: 258 bytes from 2 bits
 
-// The caller has checked that the number is within `bytes`.
+// Copies a number. The caller has checked that it is within `bytes`.
 template <typename T>
 T number_at(std::string_view bytes, size_t offset) {
   T number;
@@ -72,7 +72,8 @@ class Inflater {
     if (!is_ready_) return out_of_memory();
     constexpr size_t kPieceBytes = size_t{256} << 10;
     const auto piece = std::make_unique_for_overwrite<char[]>(kPieceBytes);
-    // zlib does not write to its input. An archive has less than 4 GiB.
+    // The cast is safe, because zlib does not write to its input. The size fits, because an archive
+    // has less than 4 GiB.
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));
     stream_.avail_in = static_cast<uInt>(data.size());
     for (int code = Z_OK; code != Z_STREAM_END;) {

@@ -20,8 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Begins the hash that names a blob: SHA-256 of a large file; git's SHA-1 of a small file, which
-// also covers the file's size.
+// Begins the hash that names a blob: SHA-256 for a large file, and git's SHA-1 for a small file,
+// which also covers the file's size.
 void begin_hash(const RepositoryFile& file, Hasher& hash) {
   hash.restart();
   if (file.is_large) return;

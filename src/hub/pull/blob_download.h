@@ -1,5 +1,5 @@
-// Downloads one file into the cache in the way of huggingface_hub, so that both can share a cache
-// and continue each other's downloads:
+// Downloads one file into the cache as huggingface_hub does, so that both can share a cache and
+// continue each other's downloads:
 //   1. .locks/MODEL/HASH.lock is locked (flock).
 //   2. The content is appended to blobs/HASH.incomplete; a partial file is continued.
 //   3. If its hash is right, it is renamed to blobs/HASH.

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPartialEnd = ".incomplete";
 
-// The entries of a folder; with `deep`, also of the folders below. Follows no links.
+// Returns the entries of a folder and, with `deep`, of the folders below it. Follows no links.
 std::vector<fs::directory_entry> entries_of(const fs::path& folder, bool deep) {
   std::vector<fs::directory_entry> found;
   std::error_code error;
@@ -104,7 +104,7 @@ void list_repository(const fs::path& cache, const std::string& repository, const
   if (rest.is_complete || !has_gguf || has_partial_blob(folder)) models.push_back(std::move(rest));
 }
 
-// The blob that a file of a snapshot links to; empty for any other file.
+// Returns the name of the blob to which a file of a snapshot links; empty for any other file.
 std::string blob_of(const fs::path& file, const fs::path& blobs) {
   std::error_code error;
   const fs::path target = fs::read_symlink(file, error);
@@ -121,7 +121,7 @@ std::set<std::string> linked_blobs(const fs::path& folder) {
   return names;
 }
 
-// Removes the folder's locks, too.
+// Removes the repository's folder and its locks.
 Result<int64_t> remove_repository(const fs::path& folder) {
   QUIRE_ASSIGN_OR_RETURN(const int64_t num_bytes, remove_tree(folder));
   const fs::path locks = folder.parent_path() / ".locks" / folder.filename();
@@ -149,7 +149,7 @@ void remove_empty_folders(fs::path folder, const fs::path& end) {
   }
 }
 
-// The files of the tag in a snapshot, also links without a blob.
+// Returns the files of the tag in a snapshot, including links without a blob.
 std::vector<fs::path> files_of_tag(const fs::path& snapshot, std::string_view tag,
                                    std::vector<GgufSet>& others) {
   std::vector<std::string> names;

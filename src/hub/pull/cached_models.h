@@ -1,5 +1,5 @@
-// The models in the hub's cache, for `quire list` and `quire rm`. The cache is shared with other
-// programs: nothing is removed that another file of a snapshot links to.
+// The models in the hub's cache, for `quire list` and `quire rm`. Other programs share the cache. A
+// blob to which another file of a snapshot links is not removed.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct CachedModel {
 std::vector<CachedModel> list_cached_models(const std::filesystem::path& cache);
 
 // The time of the last read access as the file system records it (often once per day), in seconds
-// since 1970; 0: there is no such file.
+// since 1970; 0: the file does not exist.
 int64_t last_use_of(const std::filesystem::path& file);
 
 // Removes a repository with all its revisions, or the GGUF model of the name's tag from all its

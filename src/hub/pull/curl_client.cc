@@ -76,7 +76,8 @@ Result<CurlApi> load_api() {
   return api;
 }
 
-// Opened once and never closed, because its TLS library has static destructors of its own.
+// The library is opened once and never closed, because its TLS library has static destructors of
+// its own.
 const Result<CurlApi>& curl_api() {
   static const Result<CurlApi>& api = *new Result<CurlApi>(load_api());
   return api;
@@ -96,7 +97,8 @@ void find_certificates(CurlSettings& settings) {
   }
 }
 
-// A number that is too large becomes the largest one, and other text becomes 0.
+// Parses a number. A number that is too large becomes the largest one; other text and negative
+// numbers become 0.
 template <typename T>
 T number_or_zero(std::string_view text) {
   T number = 0;
@@ -230,7 +232,7 @@ struct Failure {
   bool may_retry = false;
 };
 
-// The remedy depends on whether a variable already names a file of authorities.
+// Returns the remedy, which depends on whether a variable already names a file of authorities.
 std::string certificate_remedy(std::string_view variable) {
   if (!variable.empty()) {
     return fmt::format(
@@ -372,8 +374,8 @@ Reply CurlClient::get(const Get& request, Receiver& receiver) {
   state.set(CURLOPT_PROTOCOLS_STR, schemes);
   state.set(CURLOPT_REDIR_PROTOCOLS_STR, schemes);
   state.set(CURLOPT_HTTPHEADER, headers);
-  // CURLOPT_RESUME_FROM_LARGE would fail on a server that ignores ranges; the receiver starts
-  // again.
+  // CURLOPT_RESUME_FROM_LARGE would fail on a server that ignores ranges. With CURLOPT_RANGE, the
+  // receiver starts again.
   state.set(CURLOPT_RANGE, request.offset > 0 ? range.c_str() : nullptr);
   state.set(CURLOPT_ERRORBUFFER, detail.data());
   state.set(CURLOPT_XFERINFODATA, &transfer);

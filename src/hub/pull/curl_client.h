@@ -22,7 +22,7 @@ struct Reply {
   std::string error_text;   // X-Error-Message, clipped
   std::string url;          // of content, after redirects
 
-  Status failure;          // of the connection or the receiver; ok: the response is complete
+  Status failure;  // the error of the connection or of the receiver; ok: the response is complete
   bool may_retry = false;  // the connection has failed, perhaps temporarily
 
   bool is_content() const { return status == 200 || status == 206; }
@@ -33,7 +33,7 @@ struct Reply {
 class Receiver {
  public:
   virtual ~Receiver() = default;
-  // Called once before the first byte, and for an empty body.
+  // Called once, before the first byte, also for an empty body.
   virtual Status begin(const Reply& head) = 0;
   virtual Status receive(std::string_view bytes) = 0;
   // The number of bytes received, from which a repeated request continues.
@@ -52,9 +52,11 @@ struct Get {
 struct CurlSettings {
   std::string user_agent;
   std::function<bool()> interrupted;                  // transfers end soon after this returns true
-  std::string_view address_variable = "HF_ENDPOINT";  // variable of the address; for errors
-  std::string certificates = {};  // a file of authorities; empty: SSL_CERT_FILE or libcurl's own
-  std::string_view certificates_variable = {};  // variable of `certificates`; for errors
+  std::string_view address_variable = "HF_ENDPOINT";  // the variable of the address, for errors
+  // A file of authorities; empty: SSL_CERT_FILE, REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE, otherwise
+  // libcurl's default.
+  std::string certificates = {};
+  std::string_view certificates_variable = {};  // the variable of `certificates`, for errors
 };
 
 // Keeps connections open between requests. Not thread-safe: one per thread.

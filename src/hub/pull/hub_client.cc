@@ -28,7 +28,7 @@ std::string page_of(const HubSettings& settings) {
   return settings.endpoint + "/" + settings.model.repository;
 }
 
-// The remedy that concerns the token. It depends on whether a token was sent.
+// Returns the remedy that concerns the token. It depends on whether a token was sent.
 std::string token_remedy(const HubSettings& settings) {
   return settings.token.empty()
              ? fmt::format("set HF_TOKEN to a token of {}/settings/tokens", settings.endpoint)

@@ -1,5 +1,5 @@
-// Requests to the hub about one model: with the user's token, repeated after failures that may be
-// temporary, and with errors that name the remedy.
+// Requests about one model to the hub. They carry the user's token, are repeated after failures
+// that may be temporary, and have errors that name the remedy.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ struct HubSettings {
 struct PullState {
   std::function<bool()> interrupted;
   std::function<void(const std::string& line)> note;
-  std::atomic<bool> was_answered = false;  // whether the hub has responded once
+  std::atomic<bool> was_answered = false;  // whether a server has responded once
 };
 
 // A failed attempt: the error for the user, and whether and when another attempt may succeed.
@@ -59,11 +59,11 @@ class TextReceiver : public Receiver {
   std::string url_;
 };
 
-// Counts consecutive attempts that together received less than 1 MiB. If a server ignores ranges
-// and sends a part each time, there is no progress.
+// Counts consecutive attempts that together received less than 1 MiB. A server that ignores ranges
+// and sends only the first part each time makes no progress.
 class Attempts {
  public:
-  // `num_bytes`: bytes that the receiver has before the first attempt.
+  // `num_bytes`: the bytes that the receiver has before the first attempt.
   explicit Attempts(int64_t num_bytes) : num_bytes_(num_bytes) {}
 
   // Called after a failed attempt, with the bytes that the receiver has now. Returns false after 5

@@ -32,7 +32,7 @@ class Descriptor {
   int fd_;
 };
 
-// Opens or creates a file. Follows no link: in a folder that other users may write, a link could
+// Opens or creates a file. Follows no link: if other users may write in the folder, a link could
 // lead to a file outside of it.
 Result<Descriptor> open_for_update(const std::filesystem::path& path, std::string_view variable);
 
@@ -54,7 +54,7 @@ Status make_folder(const std::filesystem::path& path, std::string_view variable)
 // Fails if the disk of `folder` has less space than `needed` bytes.
 Status check_disk(int64_t needed, const std::filesystem::path& folder, std::string_view variable);
 
-// "cannot write PATH: …", with the remedy for a full disk.
+// Returns the error "cannot write PATH: …", with a remedy for a full disk.
 Status write_error(const std::filesystem::path& path, std::string_view variable, int error_number);
 
 }  // namespace quire::hub

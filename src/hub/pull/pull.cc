@@ -60,7 +60,7 @@ fs::path fresh_path(const fs::path& path) {
   return fmt::format("{}.{:08x}.tmp", path.string(), std::random_device()());
 }
 
-// Writes to a temporary path and renames it, so that a reader never gets a part.
+// Writes a temporary file and renames it, so that no reader gets a part of it.
 Status write_ref(const fs::path& refs, const ModelName& model, const std::string& commit) {
   if (is_commit(model.revision)) return {};
   const fs::path path = refs / model.revision;
@@ -74,7 +74,7 @@ Status write_ref(const fs::path& refs, const ModelName& model, const std::string
   return {};
 }
 
-// Links the file's name in the snapshot, which may contain folders, to its blob.
+// Links the file's name in the snapshot to its blob. The name may contain folders.
 Status link_blob(const RepositoryFile& file, const ModelFolders& folders) {
   const fs::path link = folders.snapshot / file.name;
   QUIRE_RETURN_IF_ERROR(make_folder(link.parent_path(), kCacheVariable));
@@ -126,7 +126,7 @@ class Download {
       for (size_t i = 0; i < num_workers; ++i) {
         workers.emplace_back([&] { work(files, commit, folders); });
       }
-    } catch (const std::system_error&) {  // fewer threads download the same files
+    } catch (const std::system_error&) {  // the threads that exist download all files
       if (workers.empty()) throw;
       const std::lock_guard lock(mutex_);
       num_running_ -= num_workers - workers.size();

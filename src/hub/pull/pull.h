@@ -1,4 +1,4 @@
-// `quire pull`: downloads the files of a model that Quire reads into the cache of the hub.
+// `quire pull`: downloads those files of a model that Quire reads into the hub's cache.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct PullOptions {
   int max_workers = 4;          // files that are downloaded at the same time
 };
 
-// The caller's part. Only `interrupted` is called from other threads.
+// The callbacks of a pull. Only `interrupted` is called from other threads.
 struct PullHooks {
   std::function<bool()> interrupted;
   std::function<void(const std::string& line)> note;
@@ -41,7 +41,7 @@ Result<std::filesystem::path> pull(const PullOptions& options, const PullHooks& 
 // (HF_TOKEN_PATH, or `token` in HF_HOME), and the cache's folder.
 Result<PullOptions> pull_options(const ModelName& model, std::string user_agent);
 
-// HF_HUB_OFFLINE: the user forbids all access to the hub.
+// Whether the user forbids all access to the hub by HF_HUB_OFFLINE.
 bool is_offline();
 
 }  // namespace quire::hub

@@ -48,7 +48,8 @@ struct OtherFormat {
   }
 };
 const std::vector<OtherFormat>& other_formats() {
-  // The states of a training, such as optimizer.pt and training_args.bin, are files of PyTorch too.
+  // The prefixes exclude PyTorch files that have the state of a training, such as optimizer.pt and
+  // training_args.bin.
   static const std::vector<OtherFormat> formats = {
       {"PyTorch", {".bin", ".pth", ".pt", ".ckpt"}, {"pytorch_model", "model", "consolidated"}},
       {"ONNX", {".onnx"}},
@@ -108,8 +109,8 @@ std::string text_of_names(const std::vector<RepositoryFile>& files) {
   return text;
 }
 
-// The error of a repository with neither kWeightsFile nor kWeightsIndexFile: names the format that
-// the repository has instead, and the remedy.
+// Returns the error for a repository with neither kWeightsFile nor kWeightsIndexFile. It names the
+// format that the repository has instead, and the remedy.
 Status no_weights(const std::vector<RepositoryFile>& others) {
   for (const RepositoryFile& file : others) {
     if (file.name == "adapter_model.safetensors") {

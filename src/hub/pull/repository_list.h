@@ -42,8 +42,9 @@ struct FileChoice {
   std::vector<RepositoryFile> small;  // configuration, tokenizer, template, the index of the shards
   bool has_index = false;             // the index names the needed weights
   bool is_gguf = false;               // the weights are one GGUF model, and nothing else is needed
-  std::vector<RepositoryFile> weights;  // without an index: model.safetensors, or the GGUF shards
-  std::vector<RepositoryFile> others;   // not downloaded; with an index, also the shards
+  std::vector<RepositoryFile> weights;  // without an index, model.safetensors or the GGUF shards
+  // Files that are not downloaded; with an index, also the shards until choose_shards().
+  std::vector<RepositoryFile> others;
 };
 
 // Chooses the GGUF model of the tag (see choose_gguf()). Without a tag, chooses safetensors, and a
