@@ -67,8 +67,8 @@ class RowAttention {
     return batch_.block_table[row.req * batch_.max_pages + pos / shape_.page_size];
   }
 
-  // The scale of element d of the vector at position `pos` in an int8 cache; 1 in other caches.
-  // `scales`: the offset of the scales of the vector's head and page.
+  // Returns the scale of element d of the vector at position `pos` in an int8 cache, and 1 for
+  // other caches. `scales`: the offset of the scales of the vector's head and page.
   double stored_scale(const void* data, int64_t scales, int pos, int d) const {
     if (call_.kv.dtype != DType::kI8) return 1.0;
     const bool second_part = shape_.is_latent && d >= shape_.head_dim_v;

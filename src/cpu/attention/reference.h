@@ -10,9 +10,8 @@ namespace quire {
 
 class ThreadPool;
 
-// Plans of this backend need no workspace, because it allocates inside run(), unlike other
-// backends. The pool's threads compute the rows; without a pool, the calling thread does, with the
-// same bits.
+// Unlike other backends, it allocates inside run(), so its plans need no workspace. The pool's
+// threads compute the rows; without a pool, the calling thread does, with the same bits.
 std::unique_ptr<AttentionBackend> make_reference_attention(ThreadPool* pool = nullptr);
 
 }  // namespace quire

@@ -59,7 +59,7 @@ class WorkUnit {
         item_.num_partitions) {
       return;
     }
-    // The last thread to finish merges the partials, in the same order as run_whole.
+    // The last thread that finishes merges the partials, in the same order as run_whole().
     context_.num_finished[group].store(0, std::memory_order_relaxed);
     for (int i = 1; i < end - first; ++i) {
       fold_partial(task_, shared_partial(i), shared_partial(0));

@@ -7,7 +7,7 @@
 //   - output: tokens of a block in order; even and odd tokens form two chains
 //   - partitions of 512 absolute positions, each computed from scratch, always merged in ascending
 //   order
-// A row's computation skips the tiles without a visible position.
+// Tiles without a visible position are skipped.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // Products and conversions of one block of tokens in vectors: loading the cache as F32, q · k, and
-// weights · v. Every conversion is exact. So results do not depend on whether a value is converted
-// in a register or once into a block that rows share.
+// weights · v. Every conversion is exact, so results do not depend on whether each row converts a
+// value in a register, or rows share a converted block.
 #include <algorithm>
 #include <cstring>
 #include <limits>

@@ -1,5 +1,5 @@
-// The vector kernels behind run-time dispatch. A task computes some query rows of one request and
-// KV head over its paged context; rows are [query, head of the group].
+// The vector kernels, which are selected at run time. A task computes some query rows of one
+// request and KV head over its paged context. Its rows are [query, head of the group].
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace quire::cpu {
 
-inline constexpr int kBlockTokens = 16;       // tokens per dot kernel; divides every page size
+// Tokens per call of the dot kernel; divides every page size.
+inline constexpr int kBlockTokens = 16;
 inline constexpr int kTileTokens = 64;        // tokens per softmax update
 inline constexpr int kPartitionTokens = 512;  // tokens per partial result
 inline constexpr int kMaxLanes = 16;          // F32 lanes of the widest target
@@ -58,9 +59,9 @@ struct AttentionTask {
 
 // Copies the task's queries to its scratch; called once before its partitions are computed.
 void load_queries(const AttentionTask& task);
-// Computes attention of all rows to the positions of one absolute partition.
+// Computes the attention of all rows over the positions of one absolute partition.
 void attend_partition(const AttentionTask& task, int partition, const Partial& out);
-// into := into ⊕ from, where `from` is the next partition.
+// Merges `from`, the result of the next partition, into `into`.
 void fold_partial(const AttentionTask& task, const Partial& from, const Partial& into);
 
 struct RowOutput {

@@ -9,7 +9,7 @@ namespace quire::cpu {
 namespace {
 
 constexpr int64_t kPartialBytes = int64_t{32} << 20;  // upper bound for all partials of a call
-constexpr int64_t kSerialMacs = 32768;                // a smaller call ends before a thread wakes
+constexpr int64_t kSerialMacs = 32768;  // multiply-adds; a smaller call ends before a thread wakes
 
 }  // namespace
 
@@ -31,8 +31,8 @@ int64_t WorkSplitter::visible_tokens(int kv_len, int q_len, int first_query,
   return visible_range(shape_, kv_len, q_len, first_query + num_queries - 1).end - first;
 }
 
-// The bound includes one extra partition: the exact positions may be lower than their bound, and
-// their alignment is not known here.
+// The bound includes one extra partition, because the alignment of the exact positions is not known
+// here.
 int WorkSplitter::partition_bound(int64_t visible) const {
   return visible <= 0 ? 0 : static_cast<int>(ceil_div(visible - 1, kPartitionTokens) + 1);
 }
@@ -64,8 +64,8 @@ void WorkSplitter::plan(const AttentionBatch& batch, const PhaseRange& range,
     for (int req = range.first_req; req < end_req; ++req) {
       const int q_len = query_start[req + 1] - query_start[req];
       const int num_items = static_cast<int>(ceil_div(q_len, queries_per_item_));
-      // Iterates backwards: later queries attend to more positions, and long items should start
-      // first.
+      // The loop runs backwards, because later queries attend to more positions, and long items
+      // should start first.
       for (int i = num_items - 1; i >= 0; --i) {
         const int first = i * queries_per_item_;
         const int count = std::min(queries_per_item_, q_len - first);

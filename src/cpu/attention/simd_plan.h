@@ -62,7 +62,7 @@ class WorkSplitter {
   int num_threads_;
   int group_;
   int queries_per_item_;
-  int64_t partial_budget_;  // upper bound on the partials in a plan
+  int64_t partial_budget_;  // upper bound of the partials in a plan
 };
 
 // Size of one partial in floats: max, sum and unnormalized output of each row.

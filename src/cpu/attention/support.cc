@@ -23,7 +23,7 @@ Support attention_support(const AttentionShape& shape, const Device& device) {
 
 VisibleRange visible_range(const AttentionShape& shape, int kv_len, int q_len, int query_idx) {
   if (!shape.causal) return {0, std::max(0, kv_len)};
-  // The position of a padded request (length 0) would be negative.
+  // Clamps, because the position in a padded request (length 0) would be negative.
   const int end = std::max(0, kv_len - q_len + query_idx + 1);
   if (shape.window == 0 || end == 0) return {0, end};
   const int chunk = (end - 1) / shape.window * shape.window;

@@ -46,7 +46,7 @@ class BlockDrafter final : public HostDrafter {
   struct Block {
     size_t span_idx = 0;
     int num_drafts = 0;
-    int first_row = 0;  // of its drafts' logits
+    int first_row = 0;  // the first row of its drafts' logits
   };
 
   Model& model() const { return *buffers_.parts.instance.model; }
@@ -62,20 +62,20 @@ class BlockDrafter final : public HostDrafter {
   DraftChunk new_context(const HostDraftCall& call, size_t span_idx);
   // Writes the context of all tokens that the step has computed and not rejected.
   Status write_context(const HostDraftCall& call);
-  // Finds the sequences whose whole context is written and that want drafts.
+  // Finds the sequences whose whole context is written and with num_wanted > 0.
   void find_blocks(const HostDraftCall& call);
   // Writes the logits of all drafts.
   Status compute_blocks(const HostDraftCall& call);
-  // Adds one draft to each sequence, and removes those that have all of theirs.
+  // Adds one draft to each sequence, and removes the sequences that have all their drafts.
   void add_drafts(const HostDraftCall& call);
-  // Adds what the token before each sequence's next draft says about it to the draft's logits.
+  // Adds the transitions of the token before each sequence's next draft to the draft's logits.
   void add_transitions(const HostDraftCall& call);
 
   DraftBuffers buffers_;
   BlockHead& head_;     // of the model
   Tensor transitions_;  // F32 [max_num_seqs, vocab_size]; empty if the model has none
 
-  std::vector<DraftChunk> context_;  // by span of the call; some are empty
+  std::vector<DraftChunk> context_;  // one per span of the call; may be empty
   std::vector<Block> blocks_;
 };
 
@@ -108,7 +108,8 @@ Status BlockDrafter::write_context(const HostDraftCall& call) {
   return head_.write_context(input);
 }
 
-// A block that does not fit the sequence's last page is cut: the sequence ends within it.
+// Lowers the number of drafts to the positions that the sequence's blocks and the drafter's context
+// have left.
 void BlockDrafter::find_blocks(const HostDraftCall& call) {
   blocks_.clear();
   for (size_t i = 0; i < call.spans.size(); ++i) {
@@ -124,8 +125,9 @@ void BlockDrafter::find_blocks(const HostDraftCall& call) {
   }
 }
 
-// The block of a sequence has as many mask tokens as a step can verify, whatever this one wants:
-// they see each other, and a drafter expects the number of its training.
+// If there is room, the block of a sequence has as many mask tokens as a step can verify, even if
+// fewer drafts are wanted: the mask tokens attend to each other, and the drafter was trained with a
+// fixed number of them.
 Status BlockDrafter::compute_blocks(const HostDraftCall& call) {
   const auto most_tokens = static_cast<size_t>(layout().num_tokens(buffers_.limits.num_drafts));
   std::vector<int32_t> ids(blocks_.size() * most_tokens, layout().mask_token_id);

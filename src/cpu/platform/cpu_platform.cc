@@ -77,9 +77,9 @@ class CpuContext final : public DeviceContext {
   BackendSet attention_;
 };
 
-// The places of one rank, or of one replica with all its ranks: adjacent places in the order of
-// nodes, so that a rank lies on one node if the number of ranks is a multiple of the number of
-// nodes.
+// Returns the places of one rank, or of one replica with all its ranks. They are adjacent in the
+// order of nodes, so that a rank is on one node if the number of ranks is a multiple of the number
+// of nodes.
 std::vector<ThreadPlace> places_of_rank(std::vector<ThreadPlace> places, const Parallel& parallel) {
   std::ranges::stable_sort(places, {}, &ThreadPlace::node);
   const auto count = std::ssize(places);
@@ -118,7 +118,7 @@ class CpuPlatform final : public Platform {
             .max_num_rule_seqs = std::numeric_limits<int>::max(),
             .max_num_batched_tokens = 512};
   }
-  // The scratch of the operations, which grows while weights are loaded.
+  // The buffers are the scratch of the operations, which grows while weights are loaded.
   RunnerBytes runner_bytes(const RunnerSizes& sizes,
                            std::span<const AttentionSelector> /*attention*/) const override {
     int num_threads = 0;  // of the rank with the most threads

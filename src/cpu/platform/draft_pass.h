@@ -22,16 +22,16 @@ namespace quire {
 struct DraftChunk {
   size_t span_idx = 0;                      // of the call
   int first = 0;                            // position
-  std::span<const int32_t> token_ids = {};  // that the model reads at these positions
+  std::span<const int32_t> token_ids = {};  // the tokens that the model reads at these positions
   int first_row = 0;                        // TapReader only: row of `first` in the target's step
 };
 
-// Tokens that fit the sequence's blocks and the drafter's context.
+// Returns the number of tokens that fit the sequence's blocks and the drafter's context.
 int draft_capacity(const SeqSpan& span, const ModelLimits& limits);
 
 class DraftPass {
  public:
-  // `stream`: of the model's operations; outlives the object.
+  // `stream`: the stream of the model's operations, which must outlive the object.
   DraftPass(const DraftModelParts& parts, Stream& stream) : parts_(parts), stream_(stream) {}
   DraftPass(const DraftPass&) = delete;
   DraftPass& operator=(const DraftPass&) = delete;
@@ -39,7 +39,8 @@ class DraftPass {
   // Builds the inputs of a pass over the chunks. Chunks of one token come first, because the model
   // may treat them as decoding. The result is valid until the next call.
   Result<StepInput> build(const HostDraftCall& call, std::span<const DraftChunk> chunks);
-  // The same with every chunk as a prompt, whose length does not matter to the model.
+  // Does the same, but with every chunk as a prompt, for a model that computes chunks of any length
+  // in the same way.
   Result<StepInput> build_prompts(const HostDraftCall& call, std::span<const DraftChunk> chunks);
   // The span of chunk c, in the tokens of the pass.
   const SeqSpan& span(size_t c) const { return pass_.spans[c]; }
@@ -85,8 +86,8 @@ class DraftChooser {
   // Applies the plan's added slots.
   void update(const BatchPlan& plan);
   // Chooses the slot's next draft, and writes its confidence and HostDraftCall::probs. target_ids:
-  // as TapReader::target_ids(). Returns the target's id; absent if the logits have a NaN, or no
-  // finite value, which the first time is logged.
+  // the result of TapReader::target_ids(). Returns the target's id of the draft, or nullopt if the
+  // logits have a NaN or no finite value; this is logged once.
   std::optional<int32_t> choose(const HostDraftCall& call, int slot, std::span<const float> logits,
                                 std::span<const int32_t> target_ids = {}) const;
 
@@ -100,9 +101,9 @@ class DraftChooser {
   mutable std::once_flag has_warned_;
 };
 
-// The limits of a drafter with a model, and what it keeps between the passes of its model.
+// The limits of a drafter with a model, and its state between the passes of the model.
 struct DraftBuffers {
-  // `own_device` outlives the object.
+  // `own_device` must outlive the object.
   DraftBuffers(const DraftModelParts& from, const DrafterLimits& own_limits, HostDevice& own_device)
       : parts(from),
         limits(own_limits),
@@ -116,7 +117,7 @@ struct DraftBuffers {
   // Applies the plan's removed and added slots.
   void update_slots(const BatchPlan& plan);
   Ops& ops() const { return *device.ops; }
-  // As draft_capacity().
+  // Returns draft_capacity() with the limits of the model.
   int capacity(const SeqSpan& span) const { return draft_capacity(span, parts.limits); }
   std::span<float> logits_row(int64_t row) const;
 
@@ -127,7 +128,7 @@ struct DraftBuffers {
   SlotTokens tokens;
   DraftChooser chooser;
   TappedStates states;  // only with a TapReader
-  Tensor logits;        // F32 [max_num_logit_rows, vocab_size], those of the model
+  Tensor logits;        // F32 [max_num_logit_rows, vocab_size], with both sizes of the model
 };
 
 }  // namespace quire

@@ -300,7 +300,7 @@ std::vector<HostRunner::RowBest> HostRunner::find_best(std::span<const SeqSpan* 
                                                        int num_rows) {
   struct Row {
     const SamplerState* sampler;
-    int num_drafts;  // of its span before it
+    int num_drafts;  // the drafts of its span before the row
   };
   std::vector<Row> rows;
   for (const SeqSpan* span : spans) {
@@ -328,8 +328,8 @@ std::vector<HostRunner::RowBest> HostRunner::find_best(std::span<const SeqSpan* 
       [&](size_t i, const LargestLogit& largest) { best[i].largest.add(largest); });
   const auto is_random = [](const Row& row) { return row.sampler->is_random(); };
   if (std::ranges::none_of(rows, is_random)) return best;
-  // A token's score is exp((logit - largest) / temperature) / -log(u). With the largest logit of
-  // all parts it has the bits that whole rows give.
+  // A token's score is exp((logit - largest) / temperature) / -log(u). Because the largest logit is
+  // over all parts, the score has the same bits as with whole rows.
   for_all_parts(
       [&](size_t i, std::span<const float> logits) {
         if (!is_random(rows[i])) return ScoredToken();
@@ -376,7 +376,7 @@ void HostRunner::sample_span(const BatchPlan& plan, const SeqSpan& span, SpanLog
 }
 
 // Samples the span's tokens in order, and stops at the first that differs from its draft: the
-// logits after it are not valid. Synthetic acceptance samples as well, so that it costs the same,
+// logits after it are not valid. Synthetic acceptance also samples, so that it takes the same time,
 // but its rates decide how many drafts are accepted.
 Status HostRunner::match_drafts(const SeqSpan& span, const SpanLogits& logits,
                                 std::vector<SampledToken>& tokens) {
@@ -436,7 +436,8 @@ Status HostRunner::verify_sampled_drafts(const SeqSpan& span, const SpanLogits& 
   return status;
 }
 
-// Updates the slot's length and next token: the newest known token is not computed yet.
+// Updates the slot's length and next token. The newest token is not counted, because it is not
+// computed yet.
 void HostRunner::update_progress(int slot_idx) {
   const SamplerState& sampler = *slots_[slot_idx].sampler;
   num_computed_[static_cast<size_t>(slot_idx)] = sampler.num_tokens() - 1;
@@ -490,9 +491,10 @@ void HostRunner::learn_from(const StepResult& result) {
   adaptive_->observe_step(num_rows, result.verify_seconds, verified);
 }
 
-// The next step is not planned yet. It most likely verifies as many drafts as this step may: none
-// while too many sequences decode. The drafts of a sequence under a constraint have been cut in
-// this step.
+// The next step is not planned yet. It probably verifies as many drafts per sequence as this step,
+// which is none while too many sequences decode. This does not hold for a sequence under a
+// constraint, because the constraint may have cut its drafts. It gets proposals only if its result
+// reports them.
 Status HostRunner::propose_drafts(const BatchPlan& plan, double& seconds) {
   const WallTimer watch;
   std::vector<int32_t> slots;

@@ -43,7 +43,7 @@ struct HostDevice {
 
 class HostRunner final : public Runner {
  public:
-  // `device` outlives the runner.
+  // `device` must outlive the runner.
   static Result<std::unique_ptr<Runner>> create(const RunnerParts& parts, HostDevice& device);
   ~HostRunner() override;
 
@@ -60,10 +60,10 @@ class HostRunner final : public Runner {
     Status prompt_error;  // error of the first position whose logits are invalid
   };
 
-  // The best tokens of a logits row, of all ranks' parts.
+  // The best tokens of a logits row, over the parts of all ranks.
   struct RowBest {
     LargestLogit largest;
-    ScoredToken drawn;  // of a random choice
+    ScoredToken drawn;  // the best token by score; only for random sampling
   };
 
   // The logits of a span's positions: whole rows from logits_row(first_row) on, or only the best
@@ -105,8 +105,8 @@ class HostRunner final : public Runner {
   // `token_rows`, one per span.
   Status read_hidden_states(std::span<const int32_t> token_rows,
                             std::span<const SeqSpan* const> spans, std::span<SpanResult> results);
-  // Whether the ranks exchange the best tokens of their parts instead of the logits: every span's
-  // request allows it.
+  // Whether the ranks can exchange the best tokens of their parts instead of the logits, because
+  // every span's request allows it.
   bool choose_from_parts(std::span<const SeqSpan* const> spans) const;
   // The best tokens of each logits row of the spans; a collective.
   std::vector<RowBest> find_best(std::span<const SeqSpan* const> spans, int num_rows);
@@ -116,9 +116,10 @@ class HostRunner final : public Runner {
                       std::vector<SampledToken>& tokens);
   Status verify_sampled_drafts(const SeqSpan& span, const SpanLogits& logits,
                                std::vector<SampledToken>& tokens);
-  // Replaces the values by rank 0's, if measured times decide which drafts are left out.
+  // Replaces the values by the values of rank 0, if measured times decide which drafts are left
+  // out.
   void take_values_of_rank0(std::span<int32_t> values);
-  // Lowers num_proposed_ to the drafts that are worth their verification in this step.
+  // Lowers num_proposed_ to the drafts whose verification in this step is expected to save time.
   void leave_out_drafts(const BatchPlan& plan);
   void learn_from(const StepResult& result);
   Status propose_drafts(const BatchPlan& plan, double& seconds);
@@ -146,10 +147,10 @@ class HostRunner final : public Runner {
   std::vector<int32_t> next_tokens_;
   std::vector<int32_t> num_proposed_;
   std::vector<float> confidences_;
-  // Absent: each step verifies all drafts that it may. Because measured times decide, only rank 0
-  // has it, and the other ranks take its decisions (take_values_of_rank0).
+  // Absent: each step verifies all drafts that it can. Only rank 0 has it, because it decides by
+  // measured times; the other ranks use its decisions (take_values_of_rank0).
   std::optional<AdaptiveDrafts> adaptive_;
-  std::vector<SeqSpan> spans_;  // of the step that runs, as it computes them
+  std::vector<SeqSpan> spans_;  // the spans of the running step, as it computes them
   BatchInputs inputs_;
   std::vector<SlotView> slot_views_;
 

@@ -8,7 +8,7 @@
 
 namespace quire {
 
-// `pool` outlives the drafter.
+// `pool` must outlive the drafter.
 std::shared_ptr<HostDrafter> make_lookup_drafter(const LookupConfig& config,
                                                  const DrafterLimits& limits, ThreadPool& pool);
 

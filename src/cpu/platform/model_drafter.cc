@@ -39,13 +39,13 @@ class ModelDrafter final : public HostDrafter {
   // A sequence that gets drafts in this call.
   struct DraftingSeq {
     size_t span_idx = 0;
-    int32_t row = 0;  // token of the last pass, whose logits predict the next draft
+    int32_t row = 0;  // the token of the last pass whose logits predict the next draft
   };
 
   Model& model() const { return *buffers_.parts.instance.model; }
   int& num_cached(int slot) { return num_cached_[static_cast<size_t>(slot)]; }
 
-  // As TapReader::target_ids().
+  // Returns TapReader::target_ids(), or nothing for an ordinary model.
   std::span<const int32_t> target_ids() const {
     return head_ == nullptr ? std::span<const int32_t>() : head_->target_ids();
   }
@@ -55,18 +55,19 @@ class ModelDrafter final : public HostDrafter {
   // Runs the model over the chunks. Chunks of one token must come first. A head reads the first
   // rows of the tapped states.
   Status run_pass(const HostDraftCall& call, std::span<const DraftChunk> chunks);
-  // The same where no draft follows from the pass. A head then only writes keys and values.
+  // Does the same for a pass whose logits are not needed. A head only writes keys and values, and a
+  // model that reads the target's cache does nothing.
   Status write_context(const HostDraftCall& call, std::span<const DraftChunk> chunks);
   // The input of a pass over the chunks, whose keys and values it writes.
   Result<StepInput> build_pass(const HostDraftCall& call, std::span<const DraftChunk> chunks);
-  // Leaves the newest token of each sequence that drafts in chunks_, for a model that reads the
+  // Reduces chunks_ to the newest token of each sequence that drafts, for a model that reads the
   // target's cache.
   void keep_newest_tokens(const HostDraftCall& call);
   // Computes the tokens of the step that the model has not computed, and starts drafting for the
   // sequences with num_wanted > 0.
   Status compute_new_tokens(const HostDraftCall& call);
   // Adds one draft to each sequence, from the logits of the last pass. A sequence stops at
-  // num_wanted drafts, or when the model has no place for another token.
+  // num_wanted drafts, or at the model's capacity.
   Status add_drafts(const HostDraftCall& call);
   // Computes the newest drafts.
   Status compute_drafts(const HostDraftCall& call);
@@ -105,9 +106,9 @@ Status ModelDrafter::write_context(const HostDraftCall& call, std::span<const Dr
   return head_->write_context(input);
 }
 
-// Positions that the target has computed and the drafter has not. A model skips accepted drafts
-// whose keys and values it wrote while drafting. A head recomputes them: it drafted from its own
-// states, and now has the target's.
+// Returns the positions that the target has computed and the drafter has not. An ordinary model
+// skips accepted drafts, whose keys and values it wrote while drafting. A head recomputes them,
+// because it drafted from its own states, and now has the target's.
 DraftChunk ModelDrafter::new_tokens(const HostDraftCall& call, size_t span_idx) {
   const SeqSpan& span = call.spans[span_idx];
   if (span.samples) buffers_.tokens.append_sampled(call, span.slot);
@@ -119,7 +120,8 @@ DraftChunk ModelDrafter::new_tokens(const HostDraftCall& call, size_t span_idx) 
                                      : first_of_step;
   const int end = span.samples ? static_cast<int>(tokens.size()) - num_ahead_ : span.kv_len_bound();
   const int num_new = std::max(std::min(end, buffers_.capacity(span)) - first, 0);
-  // Also where nothing is computed: a cached prefix may be longer than the drafter's context.
+  // Set even if nothing is computed, because a cached prefix may be longer than the drafter's
+  // context.
   num_cached(span.slot) = first + num_new;
   return {.span_idx = span_idx,
           .first = first,

@@ -33,7 +33,8 @@ class SlotTokens {
     const auto num_computed = static_cast<size_t>(call.num_computed[slot]);
     if (num_computed < tokens.size()) return;
     const std::span<const int32_t> next = next_tokens(call, slot);
-    // Only after a step that failed, whose results are lost, more tokens than drafts are missing.
+    // More tokens than drafts are missing only after a step that failed, because its results are
+    // lost.
     const size_t num_accepted = std::min(num_computed - tokens.size(), next.size() - 1);
     const std::span<const int32_t> accepted = next.subspan(1, num_accepted);
     tokens.insert(tokens.end(), accepted.begin(), accepted.end());
