@@ -1,5 +1,5 @@
-// Rows of activations: F32 tensors [num_rows, width], and heads [num_rows, num_heads, width]. Their
-// checks, and loops over them.
+// Checks of activations, and loops over their rows. Activations are F32 tensors [num_rows, width],
+// or heads [num_rows, num_heads, width].
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,7 @@ void CpuExpertOps::route(const ExpertRouting& routing, TensorView logits, const 
   check_rows(logits, routing.num_experts);
   check_choice(ids, weights, logits.shape[0], routing.num_per_token());
   QUIRE_CHECK(is_valid(routing), "[ops] route: the routing is not valid");
-  // The choice of each expert reads the row again.
+  // The row is read once for the scores, and once per chosen expert.
   const int64_t num_reads = logits.shape.num_elements() * (1 + routing.top_k);
   for_each(products_.pool(), logits.shape[0], num_reads, [&](int64_t t) {
     route_row(routing, row(logits, t), bias, ids.as<int32_t>() + t * routing.num_per_token(),

@@ -1,4 +1,4 @@
-// The operations of ops/latent_ops.h on a CPU. Its attention has no expanded form.
+// The operations of ops/latent_ops.h on a CPU. Attention on a CPU has no expanded form.
 #pragma once
 
 #include <memory>

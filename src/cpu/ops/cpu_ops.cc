@@ -258,7 +258,8 @@ class CpuOps final : public Ops {
   std::unique_ptr<CpuStateOps> states_;
   std::unique_ptr<CpuWeightStore> weights_;
   std::unique_ptr<CpuCollectives> collectives_;  // null: one rank
-  bool cache_is_refused_ = false;  // the kernel refused to interleave, and the log says so
+  // The kernel has refused to interleave the cache, which was logged.
+  bool cache_is_refused_ = false;
 };
 
 }  // namespace

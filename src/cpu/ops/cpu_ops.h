@@ -18,11 +18,11 @@ struct Kernel;
 }
 
 struct CpuOpsOptions {
-  bool use_amx = true;  // if the processor has it and the operating system permits it
+  bool use_amx = true;  // if the processor has AMX and the operating system permits it
   // For tests: the tile products of 16-bit weights that replace those of the processor, if
   // amx_avx512_usable().
   const cpu::amx::Kernel* amx_kernel = nullptr;
-  // For BF16 weights, if the processor has it and AMX is not used.
+  // Multiplies BF16 weights with AVX-512 BF16, if the processor has it and AMX is not used.
   bool use_avx512_bf16 = true;
   // kBf16 has an effect only where AMX or AVX-512 BF16 is used.
   InputRounding rounding = InputRounding::kNone;
@@ -41,7 +41,7 @@ struct CpuOpsOptions {
 std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, CpuOpsOptions options = {});
 
 // An upper bound on the scratch memory that the Ops allocate for matrices of all types with up to
-// num_columns columns. Matrices of one type need only a part of it.
+// num_columns columns. Matrices of a single type need only a part of this memory.
 int64_t cpu_scratch_bytes(int64_t num_columns, int num_threads);
 // The scratch memory of per_head_linear(). `width`: the sum of the input and output widths of one
 // head.

@@ -38,9 +38,9 @@ class ConvTask {
 
   using Row = std::array<float, kChannels>;
 
-  // v of position p, of the newest `kernel` positions.
+  // Returns v of position p, one of the newest `kernel` positions.
   Row& v(int p) { return v_[static_cast<size_t>(p % conv_.kernel)]; }
-  // v of position p, of the kernel - 1 positions before the step.
+  // Returns v of position p, one of the kernel - 1 positions before the step.
   Row& before(int p) { return before_[static_cast<size_t>(p % (conv_.kernel - 1))]; }
 
   // The state's row of position p in the page of a block; null if the block has no page.
@@ -52,7 +52,8 @@ class ConvTask {
     return rows + p % conv_.num_rows * channels_ + first_;
   }
 
-  // Reads the v before the step: into v(), and into before() for the states that the step writes.
+  // Reads v of the positions before the step into v(), and into before(), from which the step
+  // writes states.
   void read_state() {
     const int block = (seq_.begin - 1) / conv_.states.block_size;
     for (int p = std::max(seq_.begin - conv_.kernel + 1, 0); p < seq_.begin; ++p) {
@@ -84,7 +85,7 @@ class ConvTask {
     return conv_.bgx.as<float>() + seq_.row_of(p) * 3 * channels_ + first_;
   }
 
-  // b * x of a token of this step.
+  // Computes b * x of a token of this step.
   void input(int p, float* out) const {
     const float* const b = row_of(p);
     const float* const x = b + 2 * channels_;

@@ -12,7 +12,7 @@ namespace quire::cpu {
 
 class CpuWeightStore final : public WeightStore {
  public:
-  // The products and operations for which the weights are, which must outlive the store.
+  // The products and operations that use the weights must outlive the store.
   CpuWeightStore(Products& products, CpuLatentOps& latents)
       : products_(products), latents_(latents) {}
 

@@ -21,9 +21,9 @@ void normalize(float* x, int size) {
 // The tokens of a sequence that a step computes, and those that its states contain.
 struct DeltaTokens {
   SeqTokens seq;
-  int first = 0;      // the tokens before it are in S of the page that the step reads
-  int committed = 0;  // the tokens before it will be in S
-  int kept_end = 0;   // the first token of which no state is written
+  int first = 0;      // S of the page that the step reads contains the tokens before it
+  int committed = 0;  // S of the page that the step writes will contain the tokens before it
+  int kept_end = 0;   // the first token without a kept state
 };
 
 // One key head of a sequence, with its value heads.
@@ -55,7 +55,8 @@ class DeltaTask {
     for (int p = std::max(tokens_.first - shape_.kernel + 1, 0); p < tokens_.first; ++p) {
       std::copy_n(conv_inputs(p), width_, window(p));
     }
-    // The cuts are at the ends of blocks and after the committed tokens, where S is written.
+    // Divides the tokens at the ends of blocks and after the committed tokens, because S is written
+    // there.
     const int block_size = net_.states.block_size;
     for (int begin = tokens_.first, end = 0; begin < seq_.end; begin = end) {
       end = std::min((begin / block_size + 1) * block_size, seq_.end);
@@ -73,16 +74,17 @@ class DeltaTask {
     return reinterpret_cast<float*>(net_.states.first + id * net_.states.page_bytes);
   }
   int block_of(int p) const { return p / net_.states.block_size; }
-  // One past the last token of the step in the block that is kept.
+  // Returns the end of the tokens in the block whose state is kept.
   int end_in(int block) const {
     return std::min((block + 1) * net_.states.block_size, tokens_.kept_end);
   }
   float* state(int h) { return states_.data() + state_size_ * static_cast<size_t>(h); }
-  // The place of a head's state in a page.
+  // Returns the offset of a head's state in a page, in floats.
   int64_t state_place(int h) const {
     return page_.states + static_cast<int64_t>(state_size_) * v_head(h);
   }
-  // The first channels of the parts of width_, the parts' places in it, and their widths.
+  // Calls visit(first channel, offset in width_, width) for the queries, the keys, and the values
+  // of each head.
   template <typename Visit>
   void for_parts(const Visit& visit) const {
     const int keys = shape_.num_k_heads * shape_.k_dim;
@@ -96,7 +98,7 @@ class DeltaTask {
   float* window(int p) { return window_.data() + p % shape_.kernel * width_; }
   float* history(int p) { return history_.data() + p % page_.num_rows * width_; }
 
-  // Copies what is needed of the page, because the step may write the same page.
+  // Copies the parts of the page that the task needs, because the step may write the same page.
   void read_page() {
     if (seq_.begin == 0) return;
     const int32_t id = seq_.pages[block_of(seq_.begin - 1)];
@@ -195,7 +197,7 @@ class DeltaTask {
     gated_mul_row(Activation::kSilu, z, out, v_dim, out);
   }
 
-  // S contains `length` tokens: writes it to the pages whose states it is.
+  // Writes S, which contains `length` tokens, to each page that keeps the state after these tokens.
   void write_states(int length) {
     const int last =
         length == tokens_.committed ? block_of(tokens_.kept_end - 1) : block_of(length - 1);
@@ -248,7 +250,7 @@ class DeltaTask {
   std::vector<float> window_;   // [kernel, width_]: the newest inputs, by position
   std::vector<float> ones_;     // [width_]
   std::vector<float> inputs_;   // [width_] of one token
-  // For the tokens between two cuts:
+  // For the tokens between two divisions:
   std::vector<float> qkv_;       // [block_size, width_]: queries, keys, values
   std::vector<float> decay_;     // [block_size], of one head
   std::vector<float> beta_;      // [block_size]

@@ -1,5 +1,5 @@
-// The columns of a head's state are independent of each other. So a tile of columns takes all
-// tokens in turn, and stays in a near cache: it has 32 KiB with AVX-512 and 128 rows.
+// The columns of a head's state are independent of each other. So all tokens update a tile of
+// columns in turn, and the tile stays in a near cache: it has 32 KiB with AVX-512 and 128 rows.
 #include "cpu/ops/delta_state.h"
 
 #include <array>
@@ -55,7 +55,8 @@ void update_columns(D d, const DeltaHead& head, int token, int64_t first) {
   for (int n = 0; n < kNumVectors; ++n) hn::StoreU(out[n], d, to + n * lanes);
 }
 
-// Returns the first column that is left for narrower tiles.
+// Updates whole tiles of columns from `first` on. Returns the first column that is left for
+// narrower tiles.
 template <int kNumVectors, class D>
 int64_t update_tiles(D d, const DeltaHead& head, int64_t first) {
   const auto width = static_cast<int64_t>(hn::Lanes(d)) * kNumVectors;

@@ -174,7 +174,7 @@ struct Block {
   float* slice = nullptr;  // the buffer to which a product writes its weights
 };
 
-// How tasks of few and of many rows are divided into products.
+// The division of a task into products, for few and for many rows.
 struct FewRows {
   static constexpr int kMaxRows = kFewRows;
   static constexpr int kMaxVecs = kFewVecs;

@@ -11,9 +11,9 @@
 namespace quire::cpu {
 
 inline constexpr int64_t kBlockPanels = 2;  // panels per task: 64 features
-// With AVX2, a slice of 32 features as F32 and the activations of a batch of rows fit in an L1 of
-// 32 KiB. A slice of the activations of 256 rows and their sums fit in an L2 of 512 KiB. With
-// AVX-512, a slice has 64 features.
+// The depth of a slice. With AVX2, a slice of 32 features as F32 and the activations of a batch of
+// rows fit in an L1 of 32 KiB, and a slice of the activations of 256 rows and their sums fit in an
+// L2 of 512 KiB. With AVX-512, a slice has 64 features.
 inline constexpr int64_t kSliceDepth = 128;
 inline constexpr int64_t kSliceFloats = kSliceDepth * kBlockPanels * kPanelWidth;
 

@@ -7,7 +7,7 @@
 namespace quire::cpu {
 namespace {
 
-constexpr int64_t kBlockRows = kMaxGroupedRows;  // rows rounded at a time
+constexpr int64_t kBlockRows = kMaxGroupedRows;  // rows that are rounded together
 constexpr int kMaxTerms = 2;
 // The size of activations that stay in L2, for a kernel that requires that. Every processor with
 // AMX has an L2 of 2 MiB.
@@ -36,9 +36,9 @@ int64_t task_panels(int64_t num_panels, int num_threads) {
   return std::clamp(num_panels / (num_threads * kTasksPerThread), int64_t{1}, kMostPanels);
 }
 
-// The first kernel that is not slower than the kernels after it for the group's number of rows. If
-// a matrix has several types, the type of its first panel decides, because in a matrix of queries,
-// keys and values, the queries come first and have the most rows.
+// Returns the first kernel that is not slower than the kernels after it for the group's number of
+// rows. If a matrix has several types, the type of its first panel decides, because in a matrix of
+// queries, keys and values, the queries come first and have the most rows.
 const quantized::Kernel& kernel_of(std::span<const QuantizedKernel> kernels,
                                    const QuantizedRowGroup& group, int num_terms) {
   const quantized::Format& format = group.w->panels().front().format;
@@ -50,9 +50,9 @@ const quantized::Kernel& kernel_of(std::span<const QuantizedKernel> kernels,
   return found == kernels.end() ? *kernels.back().kernel : *found->kernel;
 }
 
-// The bytes per activation, at most num_terms: two if they are faster than one. This depends on the
-// matrix alone, so that a row has the same bits in every batch. A single kernel, which an option
-// names, takes num_terms.
+// Returns the bytes per activation: num_terms, or two if these are faster than one. This depends on
+// the matrix alone, so that a row has the same bits in every batch. If an option names a single
+// kernel, returns num_terms.
 int terms_of(std::span<const QuantizedKernel> kernels, const QuantizedRowGroup& group,
              int num_terms) {
   const auto gains = kernels.front().kernel->gains_by_one_term;

@@ -42,8 +42,8 @@ class QuantizedScratch {
 
 // x: rows of in_features, out: rows of out_features, both dense; at most kMaxGroupedRows rows in
 // total. num_terms: bytes per activation, 1 or 2; with several kernels, 1 may become 2 for matrices
-// whose products are faster with 2. Each group uses the first of `kernels` whose
-// min_rows is at most the group's number of rows, or else the last kernel.
+// whose products are faster with 2. Each group uses the first of `kernels` whose min_rows is at
+// most the group's number of rows, and the last kernel if there is none.
 void linear_quantized(std::span<const QuantizedRowGroup> groups,
                       std::span<const QuantizedKernel> kernels, const float* x, int num_terms,
                       float* out, ThreadPool& pool, const QuantizedScratch& scratch);

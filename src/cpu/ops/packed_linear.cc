@@ -77,7 +77,7 @@ Status check_matrices(std::span<const WeightView> matrices, std::span<const Tens
   return {};
 }
 
-// Pointers to the rows of a panel, which may be in different blocks; null beyond the matrix.
+// Pointers to the rows of a panel, which may be in different matrices; null beyond the last matrix.
 using PanelRows = std::array<const std::byte*, kPanelWidth>;
 
 PanelRows panel_rows(std::span<const WeightView> matrices, int64_t first_row) {
@@ -140,7 +140,7 @@ void pack_panel(const PanelRows& rows, DType dtype, PanelLayout layout, int64_t 
   }
 }
 
-// A panel's rows multiplied by their scales, [kPanelWidth, k] of plain_dtype().
+// Returns a panel's rows multiplied by their scales, [kPanelWidth, k] in plain_dtype().
 std::vector<std::byte> scaled_rows(std::span<const WeightView> matrices, int64_t first_row,
                                    int64_t k) {
   const DType dtype = plain_dtype(matrices[0].scheme);
@@ -159,7 +159,7 @@ std::vector<std::byte> scaled_rows(std::span<const WeightView> matrices, int64_t
   return products;
 }
 
-// Pointers into `products` for the existing rows.
+// Replaces the pointers to existing rows by pointers into `products`.
 PanelRows rows_in(const std::vector<std::byte>& products, PanelRows rows) {
   const size_t row_bytes = products.size() / kPanelWidth;
   for (size_t r = 0; r < rows.size(); ++r) {
@@ -203,7 +203,8 @@ Result<std::unique_ptr<PackedLinear>> PackedLinear::pack(std::span<const WeightV
   const auto pack_all = [&](std::byte* panels) {
     p.layout_ = pairs ? PanelLayout::kPairs : PanelLayout::kRows;
     if (!p.pack_panels(matrices, pool, panels)) {
-      // The pages keep the nodes on which the first attempt placed them.
+      // The second attempt uses the same memory, so the pages stay on the nodes on which the first
+      // attempt placed them.
       p.layout_ = PanelLayout::kRows;
       std::memset(panels, 0, static_cast<size_t>(num_bytes));
       p.pack_panels(matrices, pool, panels);

@@ -25,11 +25,9 @@ enum class PanelLayout : uint8_t { kRows, kPairs };
 // Matrices are packed in the plain_dtype() of their scheme.
 class PackedLinear final : public Linear {
  public:
-  // Packs matrices, one below the other; biases: as LinearSource has them. Fails with
-  // kInvalidArgument if the blocks' shapes or types are inconsistent, and with
-  // kResourceExhausted. With `for_amx`, F16 is packed in pairs too, if all values fit
-  // (amx/kernel.h).
-  // `kept`: as in kept_matrix().
+  // Packs matrices, one below the other, and biases as in LinearSource. Fails with kInvalidArgument
+  // if the blocks' shapes or types are inconsistent, and with kResourceExhausted. With `for_amx`,
+  // F16 is packed in pairs too, if all values fit (amx/kernel.h). `kept`: as in kept_matrix().
   static Result<std::unique_ptr<PackedLinear>> pack(std::span<const WeightView> matrices,
                                                     std::span<const TensorView> biases,
                                                     bool for_amx, ThreadPool& pool,
@@ -73,10 +71,9 @@ class PackedLinear final : public Linear {
   int64_t panel_bytes_ = 0;
 };
 
-// Returns the matrix of the source, whose numbers are stored or in blocks, from `kept`, or the
-// matrix that pack() writes (PackedWeights::get). `order` names the order in which pack() writes.
-// Without `kept`, and if the numbers are not in the model's files, the matrix is packed and not
-// kept.
+// Returns the packed matrix of the source from `kept`, or packs it with pack() and keeps it
+// (PackedWeights::get). `order` names the order in which pack() writes. Without `kept`, or if the
+// numbers are not in the model's files, packs the matrix without keeping it.
 Result<PackedWeights::Matrix> kept_matrix(PackedWeights* kept, const LinearSource& source,
                                           std::string_view order, int64_t num_bytes,
                                           const std::function<uint32_t(std::byte*)>& pack);

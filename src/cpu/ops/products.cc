@@ -10,7 +10,8 @@
 namespace quire::cpu {
 namespace {
 
-// The kernel that the options name; all kernels of this processor if the name is empty or unknown.
+// Returns the kernel that the options name, or all kernels of this processor if the name is empty
+// or unknown.
 std::span<const QuantizedKernel> choose_kernels(const CpuOpsOptions& options) {
   const std::span<const QuantizedKernel> kernels = quantized_kernels();
   for (size_t i = 0; i < kernels.size(); ++i) {

@@ -24,8 +24,8 @@ class Products {
   // `pool` and `options.kept` must outlive the object.
   Products(ThreadPool& pool, const CpuOpsOptions& options);
 
-  // Packs the matrices, and grows the scratch for their products. The caller takes part in packing.
-  // With several nodes it is bound to the CPUs of thread 0 meanwhile.
+  // Packs the matrices, and grows the scratch for their products. The calling thread takes part in
+  // packing. With several NUMA nodes, it is bound to the CPUs of thread 0 meanwhile.
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source);
 
   // out[r, :] = x[r, :] · Wᵀ + bias for all rows.

@@ -13,8 +13,9 @@
 namespace quire {
 namespace {
 
-// The other ranks usually arrive within microseconds. A rank sleeps after about 50 µs. Until then
-// it yields its core, because another rank's thread may be waiting for it.
+// The number of times that a rank yields its core before it sleeps, about 50 µs in total. The other
+// ranks usually arrive within microseconds. A rank yields, because another rank's thread may need
+// its core.
 constexpr int kSpins = 100;
 
 // Elements that one thread adds or copies at a time.

@@ -39,17 +39,18 @@ class RankGroup {
   int size() const { return static_cast<int>(views_.size()); }
   int num_local() const { return num_local_; }
   int first_rank() const { return nodes_ == nullptr ? 0 : nodes_->node() * num_local_; }
-  // The number of collectives so far, a sign of progress.
+  // Returns the number of collectives so far, by which progress can be detected.
   int64_t num_collectives() const { return num_collectives_.load(); }
 
-  // x = the sum of the x of all ranks, F32. The terms are added in the order of the ranks, so the
-  // bits are the same on all ranks, in every run, and for any division of the ranks among nodes.
-  // `pool` is the rank's own thread pool.
+  // Replaces x by the sum of the x of all ranks, F32. The terms are added in the order of the
+  // ranks, so the bits are the same on all ranks, in every run, and for any division of the ranks
+  // among nodes. `pool` is the rank's own thread pool.
   void all_reduce(int rank, const TensorView& x, ThreadPool& pool);
   // Collectives::all_gather_columns().
   void all_gather_columns(int rank, const TensorView& part, const TensorView& whole,
                           ThreadPool& pool);
-  // whole = the parts of all ranks, in the order of the ranks; all parts have the same size.
+  // Copies the parts of all ranks to `whole`, in the order of the ranks. All parts have the same
+  // size.
   void all_gather(int rank, std::span<std::byte> part, std::span<std::byte> whole);
   // Copies the values of rank 0 to every rank.
   void broadcast(int rank, std::span<int32_t> values);

@@ -1,5 +1,5 @@
-// Products of several matrices of one shape, each with other token rows of the same activations, so
-// that one parallel region computes all of them.
+// Products of several matrices of one shape with different token rows of the same activations,
+// which one parallel region computes.
 #pragma once
 
 #include <algorithm>
@@ -53,9 +53,10 @@ class RowBatches {
 };
 
 // Predicts the next part of a thread, so that its weights can be prefetched. Threads take parts in
-// turns, so a thread's parts are usually equally far apart. The prediction is wrong for a thread's
-// first part and at the border of a matrix or node, which costs only time. Products of few rows
-// must not prefetch by it: memory bandwidth limits them, so a wrong prefetch would cost too much.
+// turns, so the distance between a thread's parts is usually constant. The prediction is wrong for
+// a thread's first part and at the border of a matrix or node, which costs only time. Products of
+// few rows must not use the prediction, because memory bandwidth limits them, so a wrong prefetch
+// would cost too much.
 class NextPart {
  public:
   int64_t after(int64_t part) {

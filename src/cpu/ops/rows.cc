@@ -5,12 +5,12 @@
 //
 // Activations: tanh GELU is computed as x / (1 + exp(-2 u)), because (1 + tanh(u)) / 2 is the
 // logistic function of 2 u; this keeps the relative accuracy of small results. exp(y) = 2^n p(r),
-// where n = round(y / ln 2), r = y - n ln 2 is computed in two steps (Cody and Waite), and p is a
-// degree-6 polynomial close to exp's Taylor series on |r| <= ln2 / 2, below 2 ulp. GELU by the
-// error function needs erfc(z) = t g(t) exp(-z^2) for z = |x| / sqrt(2) and t = 1 / (1 + z / 2),
-// where g is a degree-10 Chebyshev fit with a relative error of 5e-8. It keeps the relative
-// accuracy of small results, too. The same vector code processes the tail of a row, in a padded
-// copy, so an element's bits do not depend on its position.
+// where n = round(y / ln 2), r = y - n ln 2 is computed in two steps (Cody and Waite), and p is
+// exp's Taylor polynomial of degree 6, whose truncation error on |r| <= ln 2 / 2 is below 2 ulp.
+// GELU by the error function needs erfc(z) = t g(t) exp(-z^2) for z = |x| / sqrt(2) and t = 1 / (1
+// + z / 2), where g is a degree-10 Chebyshev fit with a relative error of 5e-8. It keeps the
+// relative accuracy of small results, too. The same vector code processes the tail of a row, in a
+// padded copy, so an element's bits do not depend on its position.
 #include "cpu/ops/rows.h"
 
 #include <algorithm>
@@ -86,7 +86,7 @@ void add(float* x, const float* delta, int64_t n) {
 
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V exp_of(D d, V y) {
-  // Within these bounds, 2^n is a normal number, and 1 + exp(y) has already reached its limits.
+  // Within these bounds, 2^n is a normal number. At the bounds, 1 + exp(y) has reached its limits.
   y = hn::Min(hn::Max(y, hn::Set(d, -87.0F)), hn::Set(d, 88.0F));
   const V n = hn::Round(hn::Mul(y, hn::Set(d, 1.44269504F)));
   V r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), y);
@@ -139,7 +139,7 @@ HWY_INLINE V activation_of(D d, V x) {
   }
 }
 
-// A NaN compares as neither less nor greater, so it stays.
+// Returns at most `limit`. A NaN is not greater than any number, so it stays.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V at_most(D d, float limit, V x) {
   const V most = hn::Set(d, limit);

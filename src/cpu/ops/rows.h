@@ -10,8 +10,8 @@ namespace quire::cpu {
 
 // out = x / sqrt(mean(x^2) + eps) * weight over n elements; out may be x.
 void rms_norm_row(const float* x, const float* weight, float eps, int64_t n, float* out);
-// The two halves of an RMSNorm whose mean is over more than one row: the sum of squares, and out =
-// x * scale * weight.
+// The two parts of an RMSNorm whose mean is over more than one row: the sum of squares, and then
+// out = x * scale * weight.
 float sum_of_squares_row(const float* x, int64_t n);
 void scale_row(const float* x, float scale, const float* weight, int64_t n, float* out);
 // x += delta.
@@ -29,7 +29,8 @@ void rope_and_cache_row(const RopeAndCache& args, int64_t token);
 // Runs LatentRopeAndCache for one token; the caller has checked the shapes.
 void latent_rope_and_cache_row(const LatentRopeAndCache& args, int64_t token);
 float position_scale(const PositionScale& scale, int32_t position);
-// cos_sin: the cosines, then the sines, of position * inv_freq, times factor; `half` of each.
+// Writes to cos_sin the `half` cosines and then the `half` sines of position * inv_freq, times
+// factor.
 void rope_angles_row(const float* inv_freq, float factor, int32_t position, int64_t half,
                      float* cos_sin);
 

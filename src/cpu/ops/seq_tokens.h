@@ -8,10 +8,10 @@
 namespace quire::cpu {
 
 struct SeqTokens {
-  int64_t first_row = 0;  // of the step, which has token `begin`
+  int64_t first_row = 0;  // the row of the step that has token `begin`
   int begin = 0;
   int end = 0;
-  const int32_t* pages = nullptr;  // by block
+  const int32_t* pages = nullptr;  // the page of each block
 
   int64_t row_of(int token) const { return first_row + token - begin; }
 };

@@ -26,9 +26,9 @@ using StoreU32 = hn::RebindToUnsigned<StoreD>;
 using StoreBits = hn::Vec<StoreU32>;
 
 // The bits (without sign) of |x| in a small format with kMantissa mantissa bits and exponent bias
-// kBias. For normal results, it changes the exponent bias and rounds the tail to nearest even. For
-// subnormal results, it adds a power of two whose ulp is the format's smallest step, so that the
-// addition rounds the value.
+// kBias. For normal results, changes the exponent bias and rounds the remaining bits to nearest
+// even. For subnormal results, adds a power of two whose ulp is the format's smallest step, so that
+// the addition rounds the value.
 template <int kMantissa, int kBias>
 HWY_INLINE StoreBits round_magnitude(StoreBits magnitude) {
   const StoreD d;

@@ -13,15 +13,16 @@
 namespace quire::cpu {
 namespace {
 
-constexpr int64_t kBlockRows = kMaxGroupedRows;        // rows that are converted to tiles at a time
+constexpr int64_t kBlockRows = kMaxGroupedRows;        // rows that are converted to tiles together
 constexpr int64_t kBlockTileBytes = int64_t{1} << 20;  // tiles of x that stay in L2 across panels
-constexpr int64_t kMaxBlockKTiles = 256;               // k tiles for which a thread has memory for
-                                                       // split weights
+// The number of k tiles for which a thread has memory for split weights.
+constexpr int64_t kMaxBlockKTiles = 256;
 constexpr int64_t kSplitWeights =
     kMaxBlockKTiles * 2 * amx::kMaxTerms * amx::kTileElements;  // BF16
-constexpr int64_t kTaskWeightBytes = 1 << 20;  // upper bound; long enough for prefetching
-constexpr int64_t kTasksPerThread = 4;         // lower bound, so that threads finish at about the
-                                               // same time
+// Upper bound for a task; enough for prefetching to be effective.
+constexpr int64_t kTaskWeightBytes = 1 << 20;
+constexpr int64_t kTasksPerThread = 4;  // lower bound, so that threads finish at about the
+                                        // same time
 
 static_assert(kGroupAlign == amx::kTileRows, "a group's rows begin with a tile");
 

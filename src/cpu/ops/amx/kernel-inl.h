@@ -24,7 +24,8 @@ constexpr int64_t x_tile_offset(int64_t row_tile, int64_t k_tile, int64_t num_k_
 // F16. Both zeros stay zeros.
 struct UpperBytes {
   constexpr UpperBytes() {
-    constexpr int kFirst = (127 - kF16PairBias) / 2;  // exponents' difference, which is even
+    // Half the difference of the exponent biases, which is even.
+    constexpr int kFirst = (127 - kF16PairBias) / 2;
     for (int i = 1; i < 16; ++i) {
       bytes[i] = static_cast<uint8_t>(kFirst + i);
       bytes[i + 48] = static_cast<uint8_t>(0x80 + kFirst + i);
@@ -109,11 +110,10 @@ class StreamedBf16 {
   const uint16_t* at_ = nullptr;
 };
 
-// Splits F16 weights while they are streamed, for tasks over all of k, because these use each half
+// Splits F16 weights while they are streamed. It is for tasks over all of k, which use each half
 // tile once and in order. The next half is split before the current one is multiplied, because a
 // tile cannot be loaded before its stores have reached the cache. Measurements suggest that a load
-// also waits for stores to the same page offset; therefore the weights are split in halves of 2
-// KiB.
+// also waits for stores to the same page offset, so the weights are split in halves of 2 KiB.
 class StreamedF16 {
  public:
   static constexpr bool kTwoTerms = true;
@@ -290,7 +290,7 @@ class TileProducts {
     Tiles::template multiply_bf16<3, 5, 7>();
   }
 
-  // Computes 1 to 16 rows, starting at `row`. Both terms of the row tile stay in registers.
+  // Computes 1 to 16 rows, starting at `row`. The terms of the row tile stay in registers.
   void run_row_tile(int64_t panel_idx, int64_t row, int64_t rows) {
     const int64_t column = panel_idx * kPanelColumns;
     const int64_t n = task_.num_columns - column;

@@ -21,7 +21,7 @@ static_assert(avx512_bf16::kPanelColumns == kPanelWidth);
 // Up to this many rows form one batch, which reads each panel once, in order.
 constexpr int64_t kFewRows = avx512_bf16::kMaxRowsOnePanel;
 // With more rows, k is divided into blocks of this many pairs. The batches of rows read a block's
-// weights one after another, while the weights (32 KB of two panels) are in the L1 or the L2.
+// weights one after another, while the weights (32 KiB of two panels) are in the L1 or the L2.
 constexpr int64_t kBlockPairs = 128;
 constexpr int64_t kSumsFloats = kMaxGroupedRows * kTaskColumns;
 constexpr int64_t kSumsBytes = kSumsFloats * int64_t{sizeof(float)};
@@ -62,8 +62,8 @@ int64_t pairs_of_block(const PackedLinear& w, int64_t block) {
 }
 
 // Converts a block of a batch of rows: packed[block][batch][pair][row][term][2], so that a product
-// reads consecutive memory. Unpacked rows at distances of a multiple of 4 KB would map to the same
-// L1 sets. `Pair` holds the terms of one pair: uint32_t for one term, uint64_t for two.
+// reads consecutive memory. Without packing, rows at distances of a multiple of 4 KiB would map to
+// the same L1 sets. `Pair` holds the terms of one pair: uint32_t for one term, uint64_t for two.
 template <typename Pair>
 void pack_batch(const RowGroup& group, int64_t block, int64_t batch, const float* x,
                 uint16_t* packed) {

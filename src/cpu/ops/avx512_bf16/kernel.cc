@@ -13,8 +13,7 @@ namespace {
 constexpr int64_t kLanes = 16;
 constexpr int64_t kPairElements = kPanelColumns * 2;  // of a panel
 
-// The distance between a prefetch into the L1 and the use of the line, in bytes of weights that are
-// read.
+// The distance between a prefetch into the L1 and the use of the line, in bytes of weights.
 constexpr int64_t kAheadBytes = 4096;
 
 // The weights that a task prefetches, line by line between its steps, so that the memory and the
