@@ -36,9 +36,9 @@ constexpr int64_t kHalfBytes = kQuadBytes / 2;
 constexpr int64_t kMultipliers = sizeof(Multipliers);
 static_assert(kFeatures == 2 * Avx512Vnni::kLanes && kMaxRows % kTileRows == 0);
 
-// The number of rows from which on tiles are faster than VNNI, measured for Q4_K, Q6_K, Q8_0 and 4
-// bits in groups of 128 (bench/results/cpu/kernels.md). Other formats use the number of the most
-// similar of these.
+// The smallest number of rows for which tiles are faster than VNNI, measured for Q4_K, Q6_K, Q8_0
+// and 4 bits in groups of 128 (bench/results/cpu/kernels.md). Other formats use the number of the
+// most similar of these.
 int64_t min_tile_rows(const Format& format, int num_terms) {
   constexpr int64_t kNever = kMaxRows + 1;
   if (format.group_k < kGroupK) return kNever;
@@ -47,7 +47,8 @@ int64_t min_tile_rows(const Format& format, int num_terms) {
   return format.value_bits == 4 ? kTileRows : 2 * kTileRows;
 }
 
-// With longer groups, a product of tiles has 64 k with two terms, and 32 with one.
+// One term gains nothing with longer groups: a tile product then covers 64 k with two terms, but
+// only 32 with one.
 bool gains_by_one_term(const Format& format) {
   return format.group_k <= kGroupK;
 }
@@ -65,7 +66,7 @@ void write_integers(const std::byte* from, int64_t lane, std::byte* row_tile) {
     const __m512i first = _mm512_load_si512(from);
     if constexpr (kTerms == 1) {
       _mm512_store_si512(to, first);
-    } else {  // quads of q0 and q1 alternate
+    } else {  // the input alternates between quads of q0 and of q1
       const __m512i even =
           _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
       const __m512i odd = _mm512_or_si512(even, _mm512_set1_epi32(1));
@@ -120,8 +121,8 @@ struct GroupK {
   int64_t num_products;
 };
 
-// A block of a panel: its integers as bytes, [kBlockK / 4][32 features][4 k], and the scales,
-// minimums and zero points of its sums of products.
+// The weights of a block of a panel: integers as bytes, [kBlockK / 4][32 features][4 k], and the
+// scales, minimums and zero points of the sums of products.
 struct Weights {
   const std::byte* values;
   int64_t num_groups;
@@ -270,8 +271,9 @@ template <class Tiles, int kTerms, bool kHasZeros>
 void multiply_row_tiles(const Weights& weights, int part_k, const std::byte* x, int64_t x_stride,
                         int64_t num_row_tiles, float (*sums)[kFeatures]) {
   constexpr int64_t kHeaders = kTileRows * static_cast<int64_t>(sizeof(Activations));
-  // The number of steps by which the tiles are ahead. The products of these steps fill 4 KiB. With
-  // more, a load of products would wait for stores to the same offset in another page.
+  // The number of steps by which the tiles are ahead of AVX-512. The products of these steps fill 4
+  // KiB. With more steps, a load of products would wait for stores to the same offset in another
+  // page.
   constexpr int64_t kAhead = 4 / kTerms;
   alignas(64) int32_t products[kAhead][kTerms][kTileIntegers];
   struct Step {

@@ -3,7 +3,8 @@
 namespace quire::cpu::quantized {
 namespace {
 
-// Bytes of 8 bits have to be widened for products with bytes, and products with 16 bits are faster.
+// AVX2 has to widen weights of 8 bits for products with bytes, so products with 16 bits are faster
+// for them.
 bool gains_by_one_term(const Format& format) {
   return format.value_bits < 8;
 }

@@ -24,11 +24,11 @@ constexpr int kBytesPerLane = 4;
 constexpr int kQuadsPerHalf = 4;  // quads in half a group of 32
 constexpr int kMostMultiplier = 255;
 
-// The cache into which weights are prefetched, and the distance in bytes. With several sets of
-// rows, only the first set prefetches, into the L2, because the L1 has the block and the
-// activations. On a Zen 4 processor with AVX-512, spreading the prefetches makes one row 25 to 30 %
-// faster with 4 and 6 bits, and 8 rows 25 to 45 % faster. With AVX2, where arithmetic is the limit,
-// 4 bits become 10 % slower.
+// The cache into which weights are prefetched, and the distance in bytes. Only the first set of
+// rows prefetches. If the prefetches are spread, a set of several rows prefetches into the L2,
+// because the L1 has the block and the activations. On a Zen 4 processor with AVX-512, spreading
+// makes one row 25 to 30 % faster with 4 and 6 bits, and 8 rows 25 to 45 % faster. With AVX2, where
+// arithmetic is the limit, it makes products of 4 bits 10 % slower.
 struct Prefetch {
   bool to_l1;
   int64_t distance;
@@ -64,7 +64,8 @@ constexpr uint32_t half_e8m0_bits(uint32_t exponent) {
   return exponent < 2 ? 0x00200000U << exponent : (exponent - 1) << 23;
 }
 
-// The instruction set for products with such numbers. Their integers are too large for pairs.
+// The instruction set for products with kE2m1 numbers, whose integers are too large for sums in 16
+// bits.
 template <class Base>
 struct WithE2m1 : Base {
   static constexpr bool kIsE2m1 = true;
@@ -96,8 +97,8 @@ inline __attribute__((always_inline)) typename Isa::I unpack(const std::byte* gr
   }
 }
 
-// The format of the sums of a product's integers: one vector, or one per term of the activations;
-// in lanes of 32 bits, or in lanes of 16 bits, which end_group() adds.
+// The format of the sums of integer products: one vector, or one per term of the activations. The
+// lanes have 32 bits, or 16 bits, which end_group() adds in pairs.
 template <class Isa, bool kBeyondGguf, int kBits, int kTerms>
 struct Sums {
   static constexpr bool kOf16BitTerms = kTerms == 2 && Isa::kTermsAre16Bits;
@@ -212,8 +213,8 @@ struct BlockProduct {
       const std::byte* x, int64_t x_stride, int64_t first_vec, bool fetches, int64_t bytes_per_quad,
       const std::byte* group, const std::byte* ahead, int quad, int64_t first_quad,
       Products& products) {
-    // Without this, GCC would add the quads of a group in another order, which needs too many
-    // registers.
+    // Without this barrier, GCC would add the quads of a group in another order, which needs too
+    // many registers.
     asm volatile("" ::: "memory");
     if (Isa::kSpreadsPrefetches && fetches) {
       prefetch_lines<kPrefetch.to_l1>(ahead + quad * bytes_per_quad, bytes_per_quad);
@@ -334,7 +335,8 @@ void multiply_block(const Format& format, const std::byte* block, int64_t groups
   const int64_t bytes_per_group = block_bytes(format, groups) / groups;
   const int64_t bytes_per_quad = (bytes_per_group + 7) / (2 * kQuadsPerHalf);
   const bool has_halves = format.group_k == kGroupK / 2;
-  // The number of groups of 32 that share a scale, and of those in a sum of products.
+  // The number of groups of 32 that share a scale, and the number of groups of 32 per sum of
+  // products.
   const int64_t scale_groups = kBeyondGguf && !has_halves ? format.group_k / kGroupK : 1;
   const int64_t inner_groups = kTerms == 1 ? 1 : scale_groups;
   const GroupScales<Isa, kBeyondGguf> scales(format, block, groups);
@@ -482,7 +484,8 @@ inline float most_of(const float* values, int64_t count) {
   return most;
 }
 
-// The multiplier of 32 activations: the smallest with which 8 bits hold the largest of them.
+// Returns the multiplier of 32 activations: the smallest with which the largest activation fits 8
+// bits.
 inline int32_t multiplier_of(const float* values, float most_of_block) {
   const float share = most_of(values, kGroupK) * (kMostMultiplier / most_of_block);
   const auto whole = static_cast<int32_t>(share);
@@ -495,7 +498,7 @@ template <class Isa, int kTerms>
 void quantize_block(const float* x, int64_t count, std::byte* out) {
   constexpr float kTiny = 0x1p-100F;
   constexpr float kMost = 127.0F * (kTerms == 1 ? kMostMultiplier : 256);
-  // Adding this to a number of at most 22 bits and subtracting it again rounds to an integer.
+  // Adding this number to one of at most 22 bits, and subtracting it again, rounds to an integer.
   constexpr float kRounder = 0x1.8p23F;
   float values[kBlockK];
   for (int64_t i = 0; i < kBlockK; ++i) values[i] = 0.0F;

@@ -3,19 +3,20 @@
 // instruction set's flags. All instruction sets compute the same bits.
 //
 // Activations. The kBlockK activations of a block are integers times the block's scale. With two
-// terms an integer has 16 bits, x = scale * (256 q1 + q0), which is about as exact as F32 (half a
-// unit is 2^-17 of the block's largest activation). With one term it has 8 bits and a multiplier of
-// 8 bits per 32 activations, x = scale * m * q0: a scale per 32 activations, with which sums stay
-// integers. A block whose activations are all below 2^-100 is treated as zeros. A block with an
-// infinity or a NaN is treated as NaN.
+// terms, an integer has 16 bits: x = scale * (256 q1 + q0), with a rounding error of up to 2^-17 of
+// the block's largest activation. With one term, an integer has 8 bits, and 32 activations share a
+// multiplier m of 8 bits: x = scale * m * q0. The multiplier acts as a scale per 32 activations,
+// but sums stay integers. A block whose activations are all below 2^-100 is treated as zeros. A
+// block with an infinity or a NaN is treated as NaN.
 //
 // Numerics. The integer products of a group of weights are summed exactly. A block's sum is the
 // sum, over its groups in ascending order, of group scale * products - group minimum * sum of q, in
 // F32. A row's sum is the sum over its blocks of scale * block's sum, plus the bias. The order does
 // not depend on the number of rows. With two terms, a group's zero point times the sum of q is
 // subtracted from the products as an integer: 256 products of 16 bits by 8 bits fit 32 bits. With
-// one term, a longer group is several groups of 32, a zero point is a minimum, and products of
-// weights of up to 4 bits times the multiplier are exact in F32, others are rounded to it.
+// one term, a longer group is treated as several groups of 32, and a zero point as a minimum. The
+// sums of products times the multiplier are exact in F32 for weights of up to 4 bits; for other
+// weights they are rounded to F32.
 #pragma once
 
 #include <cstddef>
@@ -56,22 +57,21 @@ constexpr int64_t row_bytes(const Format& format, int64_t num_groups) {  // of a
          (rest > 0 ? block_bytes(format, rest) : 0);
 }
 
-// The number of columns per sum of integer products: they share a scale of weights and, with one
-// term, one of activations.
+// The number of columns per sum of integer products. These columns share a scale of weights and,
+// with one term, a multiplier of activations.
 constexpr int product_k(const Format& format, int num_terms) {
   return num_terms == 1 && format.group_k > kGroupK ? int{kGroupK} : format.group_k;
 }
 
-// The header of a block of a row of activations. The quads of k follow as int32_t[kBlockK /
-// 4][num_terms], and with one term the multipliers. The bytes of these integers are q0 of 4
-// adjacent k, then q1. If a kernel
-// multiplies both terms at once, the first integer of a quad has 256 q1 + q0 of k and k + 2, and
-// the second of k + 1 and k + 3. The AMX kernel stores the parts of 16 rows in another order
-// (amx_int8-inl.h), with the same size.
+// The header of a block of a row of activations. After it come the quads of k, as int32_t[kBlockK /
+// 4][num_terms], and with one term the Multipliers. The bytes of a quad are q0 of 4 adjacent k,
+// then q1. If a kernel multiplies both terms at once, the first integer of a quad has 256 q1 + q0
+// of k and k + 2, and the second of k + 1 and k + 3. The AMX kernel stores the parts of 16 rows in
+// another order (amx_int8-inl.h), with the same size.
 struct alignas(64) Activations {
   float scale;
-  // The sums of the integers, with one term times their multipliers, of 16 activations, 32, 64, 128
-  // and 256. All are exact.
+  // The sums of the integers of 16, 32, 64, 128 and 256 activations. With one term, the integers
+  // are first multiplied by their multipliers. All sums are exact.
   float sums_of_16[kBlockK / 16];
   float sums_of_32[kBlockK / 32];
   float sums_of_64[kBlockK / 64];
@@ -88,8 +88,8 @@ constexpr int64_t activation_bytes(int num_terms) {
          (num_terms == 1 ? static_cast<int64_t>(sizeof(Multipliers)) : 0);
 }
 
-// Multiplies some rows by blocks [block_begin, block_end) of a panel. Unless block_begin is 0, the
-// blocks continue the sums in `out`, which is exact.
+// Multiplies some rows by blocks [block_begin, block_end) of a panel. Unless block_begin is 0, adds
+// to the sums in `out`, which gives the same bits as one task.
 struct Task {
   Format format;
   const std::byte* panel;
@@ -118,7 +118,8 @@ struct Kernel {
   int64_t (*min_rows)(const Format& format, int num_terms) = nullptr;
   // Whether the kernel and the next ones are faster with one term than with two. Null: always.
   bool (*gains_by_one_term)(const Format& format) = nullptr;
-  // The kernel reads activations so fast that they should stay in L2 while panels are processed.
+  // Whether the kernel reads activations so fast that they should stay in L2 while panels are
+  // processed.
   bool needs_x_in_l2 = false;
 };
 

@@ -10,7 +10,7 @@
 namespace quire::cpu {
 namespace {
 
-// __builtin_cpu_supports() of Clang 14 does not support AVX-VNNI.
+// Reads CPUID, because __builtin_cpu_supports() of Clang 14 does not support AVX-VNNI.
 bool has_avx_vnni() {
   constexpr unsigned kLeaf = 7, kSubleaf = 1, kAvxVnniBit = 1U << 4;
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
