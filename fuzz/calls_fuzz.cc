@@ -1,9 +1,10 @@
-// Whole calls with long texts, through the routes that parse, render, search and tokenize: each is
-// answered, in CPU time linear in its body. A text is written as pieces and how often each of them
-// is repeated, so that a short input makes the long runs on which a search can turn quadratic.
+// Sends whole requests with long texts through the routes that parse, render, search and tokenize.
+// Each request gets a response, in CPU time linear in its body. A text is written as pieces and the
+// number of times that each is repeated, so that a short input makes the long runs on which a
+// search can become quadratic.
 //
-// The first byte chooses the call, the second the chat template, the third its options. The rest
-// are the texts: up to 0xFF the user's, behind it the assistant's.
+// The first byte chooses the request, the second the chat template, and the third the options of
+// the request. The rest are the texts: the user's up to 0xFF, and the assistant's after it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -112,8 +113,8 @@ server::Service& service() {
   return service;
 }
 
-// Pieces of a count (the power of two of the repeats), a size, and the bytes. Most values of a
-// count mean one, since the long texts are slow.
+// Repeats pieces. A piece has a count (the power of two of its repeats), a size, and its bytes.
+// Most counts mean one repeat, because long texts are slow.
 std::string unfold(std::string_view folded) {
   constexpr size_t kMaxPower = 20;
   constexpr size_t kMaxPieceBytes = 32;
@@ -185,7 +186,7 @@ FuzzCall call_of(uint8_t kind, uint8_t options, std::string_view texts) {
 }
 
 // Returns whether the request took no more CPU time than its size allows. A worker may still free
-// memory of the previous input, which counts here; therefore a second try decides.
+// memory of the previous input, which counts here; so a second try decides.
 bool run_call(const FuzzCall& call, bool is_second_try) {
   server::Service& served = service();
   const auto answer = std::make_shared<WholeAnswer>();

@@ -1,4 +1,4 @@
-// Parses config.json, also as that of a draft head or a block drafter, generation_config.json,
+// Parses config.json, also as the file of a draft head or a block drafter, generation_config.json,
 // hf_quant_config.json, and the files of an embedding model. Accepted values are in range and
 // usable.
 #include <algorithm>

@@ -11,7 +11,7 @@
 
 namespace quire::fuzz {
 
-// The default holds for a build with sanitizers, which takes up to 1,200 ns per byte to render and
+// The default is for a build with sanitizers, which takes up to 1,200 ns per byte to render and
 // tokenize a text.
 struct CpuLimit {
   int64_t fixed_ns = 500'000'000;

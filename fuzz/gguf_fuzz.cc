@@ -1,5 +1,5 @@
-// Opens a GGUF file in memory with everything that the engine reads of it: the header, the model's
-// configuration, the vocabulary and the weights. For any bytes, tensors lie inside the file, and
+// Opens a GGUF file in memory, and reads all that the engine reads of it: the header, the model's
+// configuration, the vocabulary and the weights. For any bytes, tensors are inside the file, and
 // errors are one line.
 #include <cstdint>
 #include <string>

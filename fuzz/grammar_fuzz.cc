@@ -1,5 +1,5 @@
-// Compiles any grammar, or refuses it, within the limits of size and time. Texts drawn from the
-// masks are accepted, and those of a schema are JSON.
+// Compiles any grammar, or refuses it, within the limits of size and time. Constraints accept the
+// texts that are drawn from their masks, and texts of a schema are JSON.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@ using namespace quire;
 
 constexpr int32_t kEndId = 1;
 
-// All bytes, and some longer tokens that cross the borders of JSON.
+// Tokens in addition to all bytes, some of which cross the borders of JSON's syntax.
 constexpr std::string_view kTokens[] = {"\": ", "\", \"", "{\"", "\"}", "[{\"", "}]",    "true",
                                         "null", "-1",     "e+",  "ab",  "  ",   "\\u00", "é"};
 
@@ -118,15 +118,15 @@ void check_growth(const GrammarSpec& spec) {
   if (spec.kind == GrammarSpec::Kind::kJsonObject || spec.kind == GrammarSpec::Kind::kChoice)
     return;
   if (!grammar::check_spec(spec, kLimits).ok()) return;
-  constexpr size_t kMaxFactor = 30;  // of GBNF, whose . becomes a class
-  constexpr size_t kMaxAdded = 100;  // the bound of the smallest schema
+  constexpr size_t kMaxFactor = 30;  // for GBNF, in which "." becomes a class
+  constexpr size_t kMaxAdded = 100;  // for the smallest schema
   const fuzz::CpuBound bound({.fixed_ns = 200'000'000, .ns_per_byte = 50'000});
   const Result<std::string> plain = plain_text(spec);
   bound.check(spec.text.size());
   QUIRE_CHECK(!plain.ok() || plain->size() <= kMaxAdded + kMaxFactor * spec.text.size(),
               "a spec grows more than linearly");
   if (!plain.ok() || spec.kind == GrammarSpec::Kind::kJsonSchema) return;
-  // The written form means itself: reading it again changes at most the names of rules.
+  // The rewritten form is stable: rewriting it again changes at most the names of rules.
   GrammarSpec written = spec;
   written.text = *plain;
   if (spec.kind == GrammarSpec::Kind::kGbnf) written.kind = GrammarSpec::Kind::kGrammar;

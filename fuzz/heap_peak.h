@@ -1,5 +1,5 @@
-// Peak heap bytes of the code that runs during its life, as the sanitizer's hooks count them.
-// The counters are per thread, so other threads do not disturb them.
+// Counts the peak heap bytes of the code that runs during its life, with the hooks of the
+// sanitizer. The counters are per thread, so other threads do not disturb them.
 #pragma once
 
 #include <sanitizer/allocator_interface.h>

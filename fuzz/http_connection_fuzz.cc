@@ -1,6 +1,6 @@
-// A connection without sockets: an input is a script of the actions of a client, the clock and the
-// handlers. For every script, calls to the stream keep its rules, responses are well formed and in
-// order, and at the end all memory is released and no on_closed() was called twice.
+// Runs a connection without sockets. An input is a script of the actions of a client, the clock and
+// the handlers. For every script, calls to the stream follow its rules, and responses are well
+// formed and in order. At the end all memory is released, and no on_closed() was called twice.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -37,7 +37,7 @@ class Script {
   std::string_view bytes_;
 };
 
-// Outlives the stream, which the connection owns.
+// The state of a stream. It must outlive the stream, which the connection owns.
 struct Wire {
   std::shared_ptr<StreamUser> user;
   char* read_to = nullptr;
@@ -48,7 +48,7 @@ struct Wire {
   bool is_shut = false;
   bool is_closed = false;
   int num_wakes = 0;
-  size_t room_now = 0;  // what the client's window takes at once
+  size_t room_now = 0;  // the bytes that the client's window accepts at once
 };
 
 class FakeStream final : public Stream {
@@ -202,7 +202,7 @@ class Play {
     wire_.user->on_wake();
   }
 
-  // Ends the calls under way, as a real stream does after close().
+  // Ends the pending calls, as a real stream does after close().
   void finish_io() {
     read_done(0);
     if (!std::exchange(wire_.writing, {}).empty()) wire_.user->on_written(0);
@@ -283,7 +283,8 @@ class Play {
     }
   }
 
-  // Returns false if the length of the rest is unknown: to HEAD, to HTTP/1.0, or cut.
+  // Returns false if the length of the body is unknown: for HEAD, for HTTP/1.0, or if the output is
+  // cut.
   static bool skip_body(std::string_view head, std::string_view& left) {
     if (head.starts_with("HTTP/1.1 100")) return true;
     constexpr std::string_view kLength = "\r\ncontent-length: ";
@@ -313,7 +314,7 @@ class Play {
   std::vector<Held> held_;
   std::vector<Held> all_;  // only the counts
   int num_gone_ = 0;
-  bool is_checked_ = false;  // the head of a request whose body is still to come
+  bool is_checked_ = false;  // the head was checked, and the body has not arrived yet
   bool is_refused_ = false;  // by check_head()
 };
 

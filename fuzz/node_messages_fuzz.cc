@@ -1,5 +1,5 @@
-// Bytes from another node. Accepted ones are bounded, printable, and give the same bytes when they
-// are written again.
+// Parses bytes from another node. Accepted messages are bounded and printable, and give the same
+// bytes when they are written again.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -47,7 +47,7 @@ void check_conversation(const ChatRequest& chat) {
   }
 }
 
-// The stored response that every previous_response_id names.
+// Returns the stored response, which is the same for every previous_response_id.
 std::shared_ptr<const StoredResponse> previous_response(std::string_view /*id*/) {
   const auto item = [](const char* text) { return std::make_shared<const std::string>(text); };
   static const auto response = std::make_shared<const StoredResponse>(StoredResponse{
@@ -58,7 +58,7 @@ std::shared_ptr<const StoredResponse> previous_response(std::string_view /*id*/)
   return response;
 }
 
-// The response repeats these, so they must be JSON.
+// Checks the fields that the response repeats, which must therefore be JSON.
 void check_given(const ResponsesRequest& request) {
   for (const std::string* const json :
        {&request.instructions, &request.max_output_tokens, &request.metadata, &request.reasoning,
@@ -72,7 +72,7 @@ void check_given(const ResponsesRequest& request) {
   }
 }
 
-// A reranker's prompt has the texts of the request, marked.
+// Checks that a reranker's prompt marks the texts of the request as untrusted.
 void check_scores(const ScoreRequest& scores) {
   QUIRE_CHECK(!scores.documents.empty(), "a request without a document");
   const MarkedText prompt = reranker_prompt(scores, 0);

@@ -1,4 +1,5 @@
-// Bytes of another node as a plan. What is read is within the bounds, and gives the same bytes.
+// Parses bytes of another node as a plan. An accepted plan is within the bounds, and gives the same
+// bytes.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -1,4 +1,5 @@
-// Opens a checkpoint in memory. For any header, views lie inside it, and errors are one line.
+// Opens a checkpoint in memory. For any header, views are inside the checkpoint, and errors are one
+// line.
 #include <cstdint>
 #include <string>
 

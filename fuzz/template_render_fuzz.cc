@@ -1,6 +1,6 @@
-// Renders a template. The input is the template, a NUL byte, and its variables as JSON; the result
+// Renders a template. The input is the template, a NUL byte, and its variables as JSON. The result
 // is a text within the bounds or a one-line error, in time and memory that the budget bounds. All
-// text of the variables in it is marked.
+// text of the variables in the result is marked.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -17,8 +17,8 @@
 
 namespace {
 
-// Far above what a step takes under AddressSanitizer (up to 20 us, on a busy machine), far below
-// what work that is not charged adds up to.
+// The bounds are far above the time of a step under AddressSanitizer (up to 20 µs on a busy
+// machine), and far below the time of work that is not charged.
 constexpr int64_t kFreeNs = 100'000'000;
 constexpr int64_t kMaxStepNs = 60'000;
 // A builtin may hold a few copies of its values while it makes another one.
@@ -45,7 +45,7 @@ Render render(const quire::ChatTemplate& parsed, const quire::jinja::Value& vari
 // A private-use character, which stands for the text of variables.
 constexpr std::string_view kTracer = "\uE123";
 
-// The value with each text of it followed by kTracer.
+// Returns the value with kTracer after each of its texts.
 quire::jinja::Value traced(const quire::jinja::Value& value) {
   using quire::jinja::Value;
   if (value.is_string()) return Value::string(value.as_string() + std::string(kTracer));
@@ -76,7 +76,7 @@ void check_marks(const quire::MarkedText& prompt) {
   }
 }
 
-// The source must not write kTracer itself, also not by an escape.
+// The source of the template must not write kTracer, not even by an escape.
 void check_tracers(const quire::ChatTemplate& parsed, const quire::jinja::Value& variables,
                    const quire::TemplateLimits& limits) {
   const auto prompt = parsed.render(traced(variables), limits);

@@ -1,4 +1,4 @@
-// The calls that the tokenizer fuzzers make on a tokenizer that loaded.
+// The calls that the fuzzers of tokenizers make to a loaded tokenizer.
 #pragma once
 
 #include <algorithm>
@@ -26,9 +26,10 @@ inline ByteSpans some_bytes(std::string_view text) {
   return spans;
 }
 
-// Encodes a text with untrusted bytes. Without control tokens, they change no id.
+// Encodes a text with untrusted bytes. If the vocabulary has no control tokens, untrusted bytes
+// change no id.
 inline void check_marks(const Tokenizer& tokenizer, std::string_view text) {
-  constexpr int kMaxVocab = 10'000;  // looked through for control tokens
+  constexpr int kMaxVocab = 10'000;  // the largest vocabulary that is searched for control tokens
   if (tokenizer.vocab_size() > kMaxVocab) return;
   bool has_control = false;
   for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {

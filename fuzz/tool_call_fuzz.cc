@@ -1,9 +1,9 @@
-// Parses outputs of a model in every dialect. The deltas add up to the whole message wherever the
-// text is cut, with markers that are tokens or text, and text that is not a call is kept.
+// Parses outputs of a model in every dialect. Wherever the text is cut, and whether markers are
+// tokens or text, the deltas add up to the whole message. Text that is not a call is kept.
 //
-// The first bytes: the configuration, the dialect, and the pieces into which the text is cut. The
-// rest is the text: bytes below 0xC0 are themselves, each byte from there on is a fragment of the
-// dialect, so that short inputs reach every state of a parser.
+// The first bytes are the configuration, the dialect, and the pieces into which the text is cut.
+// The rest is the text. Bytes below 0xC0 are themselves; each byte from 0xC0 on is a fragment of
+// the dialect, so that short inputs reach every state of a parser.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -37,7 +37,7 @@ std::string shown(const ParsedMessage& message) {
   return text + (message.has_cut_call ? "\x01cut" : "");
 }
 
-// Returns whether the dialect's content is all text that is no call.
+// Returns whether the dialect's content is all text that is not a call.
 bool keeps_text(std::string_view tool_call_parser) {
   const ResponseTemplate* const dialect = find_dialect(tool_call_parser);
   if (dialect == nullptr) return true;
@@ -59,8 +59,8 @@ std::vector<std::string_view> literals_of(const OutputParserConfig& config) {
   return literals.texts;
 }
 
-// Bit 0 of `flags`: no calls; 1: reasoning; 2 and 3: forced; 4: the prompt opens the reasoning;
-// 5: one call; 6: markers are tokens; 7: calls are held until they are whole.
+// The bits of `flags` are 0: no calls; 1: reasoning; 2 and 3: forced calls; 4: the prompt opens the
+// reasoning; 5: at most one call; 6: markers are tokens; 7: calls are held until they are whole.
 OutputParserConfig config_of(uint8_t flags, uint8_t dialect) {
   const auto& names = tool_call_parser_names();
   const auto& reasoning_names = reasoning_parser_names();
@@ -108,7 +108,7 @@ void add_text(char c, OutputParts& out) {
   out.back().text += c;
 }
 
-// Adds a text as a model writes it: its markers are tokens.
+// Adds a text as a model writes it, with markers as tokens if the configuration has them.
 void add_fragment(std::string_view text, const OutputParserConfig& config, OutputParts& out) {
   while (!text.empty()) {
     const auto marker = std::ranges::find_if(
@@ -154,7 +154,7 @@ OutputParts parts_of(const uint8_t* data, size_t size, const OutputParserConfig&
     if (data[i] < kFirstFragment) {
       add_text(static_cast<char>(data[i]), parts);
     } else {
-      // The place of the byte makes each fragment of a long list possible.
+      // The index depends on the place of the byte, so that each fragment of a long list can occur.
       const size_t idx = (data[i] - kFirstFragment + (i % 4) * 64) % fragments.size();
       add_fragment(fragments[idx], config, parts);
     }
@@ -187,7 +187,7 @@ ParsedMessage parse(const OutputParserConfig& config, const OutputParts& parts, 
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr size_t kHeader = 3;
-  constexpr size_t kShort = 24;  // of texts that are cut at each place
+  constexpr size_t kShort = 24;  // bytes of the longest text that is cut at each place
   if (size < kHeader) return 0;
   const OutputParserConfig config = config_of(data[0], data[1]);
   const TextEnd end = (data[2] & 128) != 0 ? TextEnd::kCut : TextEnd::kModel;
@@ -204,7 +204,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return size_t{1} + (state >> 24) % 12;
   }));
   expect_whole(parse(config, parts, end, [] { return size_t{1}; }));
-  // One cut at each place of the first text.
+  // Parses the output with one cut at each place of the first text.
   const size_t num_places = num_bytes <= kShort && !parts.empty() ? parts.front().text.size() : 0;
   for (size_t place = 1; place < num_places; ++place) {
     bool is_cut = false;

@@ -20,7 +20,7 @@ void check_archive(std::span<const std::byte> bytes) {
   constexpr uint64_t kMaxBytes = 1 << 20;
   const Result<ZipArchive> zip = ZipArchive::open(bytes);
   if (!zip.ok()) return;
-  uint64_t total = 0;  // entries may share their data, so all contents may be large together
+  uint64_t total = 0;  // entries may share their data, so the sum of all contents may be large
   for (const ZipEntry& entry : zip->entries()) {
     uint64_t num_bytes = 0;
     const Status status = zip->extract(entry, [&](std::string_view piece) -> Status {
