@@ -85,8 +85,8 @@ Status check_labels(const std::vector<WordProblem>& problems, const std::string&
   if (problems.empty()) return invalid_argument(fmt::format("[eval] {} has no problems", path));
   for (const WordProblem& problem : problems) {
     if (answer_value(problem.answer)) continue;
-    return invalid_argument(
-        fmt::format("[eval] {}: there is no number in the answer", problem.source));
+    return invalid_argument(fmt::format(
+        "[eval] {}: the answer has no number; expected one, such as #### 18", problem.source));
   }
   return {};
 }
@@ -169,8 +169,7 @@ std::optional<std::string> answer_value(std::string_view text) {
 
 Gsm8kScore score_answers(std::span<const WordProblem> problems,
                          std::span<const std::string> answers) {
-  QUIRE_CHECK(problems.size() == answers.size(),
-              "[eval] the number of answers is not the number of problems");
+  QUIRE_CHECK(problems.size() == answers.size(), "[eval] expected one answer per problem");
   Gsm8kScore score;
   int num_invalid = 0;
   for (size_t i = 0; i < problems.size(); ++i) {

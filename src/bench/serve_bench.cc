@@ -186,9 +186,9 @@ std::vector<std::string> remarks_on(const ServeResult& result,
     }
   }
   if (result.client_cpu_share() > kBusyShare) {
-    lines.push_back(fmt::format(
-        "the client used {:.0f} % of a core, which may have slowed the server's results",
-        100 * result.client_cpu_share()));
+    lines.push_back(
+        fmt::format("the client used {:.0f} % of a core, which may have limited the measured rates",
+                    100 * result.client_cpu_share()));
   }
   return lines;
 }

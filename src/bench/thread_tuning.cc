@@ -101,8 +101,9 @@ Status check_tunable(const ModelInfo& info) {
   }
   constexpr int kShortest = 64;
   if (info.max_model_len >= kShortest) return {};
-  return invalid_argument(fmt::format("[tune] `max_model_len`: got a context of {}, expected {}",
-                                      info.max_model_len, kShortest));
+  return invalid_argument(
+      fmt::format("[tune] `max_model_len`: got a context of {}, expected at least {}",
+                  info.max_model_len, kShortest));
 }
 
 // Candidate i of the comparison is the step i % kNumSteps with counts[i / kNumSteps] threads.
@@ -229,8 +230,7 @@ std::string to_table(const ThreadTuneResult& result) {
   const double most = std::ranges::max_element(result.times, {}, &ThreadTimes::scatter)->scatter;
   if (most > kMuch) {
     text += fmt::format(
-        "Repeats differ by up to {:.0f} %, as if other work ran beside them. Repeat this on an "
-        "idle "
+        "Repeats differ by up to {:.0f} %, probably because of other work. Repeat this on an idle "
         "machine.\n",
         100 * most);
   }

@@ -181,8 +181,10 @@ std::vector<TuningRow> measure(std::span<const Missing> all, const MeasuredTable
     }
   }
   if (num_measured < num_batches) {
-    log_info("[measure] {} of {} batches of attention are left to the next start, or to quire tune",
-             num_batches - num_measured, num_batches);
+    log_info(
+        "[measure] the time limit left {} of {} batches of attention unmeasured; the next start or "
+        "quire tune measures them",
+        num_batches - num_measured, num_batches);
   }
   return rows;
 }

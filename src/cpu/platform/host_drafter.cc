@@ -17,7 +17,7 @@ Result<std::shared_ptr<HostDrafter>> make_drafter(const DraftSource& source,
   const auto* own = std::get_if<std::shared_ptr<Drafter>>(&source);
   if (own == nullptr) return std::shared_ptr<HostDrafter>();
   auto drafter = std::dynamic_pointer_cast<HostDrafter>(*own);
-  QUIRE_CHECK(drafter != nullptr, "[cpu] the runner's drafter is one of another platform");
+  QUIRE_CHECK(drafter != nullptr, "[cpu] the runner's drafter belongs to another platform");
   return drafter;
 }
 

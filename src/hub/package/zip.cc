@@ -165,7 +165,7 @@ Result<std::string_view> ZipArchive::data_of(const ZipEntry& entry) const {
                          number_at<uint16_t>(before, entry.header_offset + 26) +
                          number_at<uint16_t>(before, entry.header_offset + 28);
   if (begin > before.size() || entry.num_compressed > before.size() - begin) {
-    return damaged(fmt::format("{} lies outside of it", clipped(entry.name)));
+    return damaged(fmt::format("{} is outside of it", clipped(entry.name)));
   }
   return before.substr(begin, entry.num_compressed);
 }
