@@ -50,7 +50,7 @@ struct ServedResponse {
   int64_t num_cached_tokens = 0;  // of the prompt, if the server's usage has them
   // From the server's usage; without it, the number of chunks with text.
   int64_t num_output_tokens = 0;
-  std::string error_kind;  // with kFailed: "HTTP 429", "no connection", …
+  std::string error_kind;  // with kFailed: "HTTP 429", "no response", …
   std::string error_message;
 };
 

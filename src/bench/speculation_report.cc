@@ -92,7 +92,8 @@ std::vector<double> acceptance_by_position(const SpeculationStats& stats) {
   return shares;
 }
 
-// The number of groups is negative if the server restarted during the measurement.
+// The number of groups may be negative, because the server may have restarted during the
+// measurement.
 bool has_figures(const SpeculationStats& stats) {
   return stats.num_spans > 0 || (stats.num_spans == 0 && stats.draft_seconds > 0);
 }

@@ -87,8 +87,8 @@ struct Probe {
   size_t engine_workspace_bytes = 0;  // the workspace that the engine allocates later
 };
 
-// The blocks of each table of the probe's cache: one more than the sequence has, because block 0 is
-// the padding page.
+// Returns the number of blocks of each table of the probe's cache: one more than the sequence has,
+// because block 0 is the padding page.
 int num_probe_blocks(const Probe& probe) {
   return num_blocks_for(probe.sizes.limits.max_model_len, probe.sizes.limits.page_size) + 1;
 }
@@ -128,8 +128,8 @@ Result<std::vector<PositionLogprobs>> run_probe(const Probe& probe, const Attent
   return positions;
 }
 
-// The attention of the engine's KV groups over a cache in the type of the activations. It ignores
-// the configured backend, which may not support that type.
+// Returns the attention of the engine's KV groups over a cache in the type of the activations. It
+// ignores the configured backend, which may not support that type.
 Result<AttentionSetup> unquantized_attention(const Probe& probe, const AttentionSetup& configured) {
   const Device& device = probe.context.device();
   const PlanLimits largest = {.use = {},
@@ -160,7 +160,7 @@ std::string_view cache_name(const EnginePlan& plan) {
   return plan.sizes.limits.kv_dtype == DType::kI8 ? "int8" : "FP8";
 }
 
-// The error of the run with the quantized cache, for example because of NaN logits.
+// Returns the error of a run with the quantized cache, which may be due to NaN logits.
 Status probe_error(std::string_view cache, const Status& status) {
   return Status(status.code(),
                 fmt::format("[engine] kv_cache_dtype: the probe of the {} KV cache failed; {}; set "
@@ -177,8 +177,8 @@ struct ProbeResult {
   bool has_calculated_scales = false;  // of layers without scales in the checkpoint
 };
 
-// The state of the scales, and the remedy. An int8 cache needs no scales of the checkpoint, because
-// it computes its own.
+// Describes the state of the scales, and the remedy. An int8 cache computes its own scales, so the
+// checkpoint needs none.
 std::string remedy(const ModelFiles& files, const ProbeResult& result) {
   const std::string without = fmt::format("set {} to auto", SettingName{"kv_cache_dtype"});
   const SettingName calculates = {"calculate_kv_scales"};
@@ -237,8 +237,8 @@ std::span<const TokenLogprob> most_likely(const PositionLogprobs& position) {
   return std::span(position).subspan(std::min<size_t>(1, position.size()));
 }
 
-// The sum of p - q where it is positive, over the tokens of p. A token that q lacks is at most as
-// likely as the last token of q.
+// Returns the sum of p - q over the tokens of p for which it is positive. For a token that q lacks,
+// uses the last token of q, which is at least as likely.
 double excess(std::span<const TokenLogprob> p, std::span<const TokenLogprob> q) {
   if (q.empty()) return p.empty() ? 0.0 : std::numeric_limits<double>::quiet_NaN();
   double sum = 0.0;
@@ -292,7 +292,7 @@ Result<std::vector<int32_t>> kv_probe_tokens(const ModelFiles& files, int max_to
 
 namespace {
 
-// Fails if the model, or the longest context, has no probe.
+// Fails if the model has no logits, or if the context is too short for a probe.
 Result<Probe> make_probe(DeviceContext& context, const ModelFiles& files, const EnginePlan& plan,
                          Model& model) {
   if (files.config.embeds) return unimplemented("an embedding model has no logits to compare");
@@ -350,7 +350,7 @@ std::string range_text(std::span<const KvScaleValues> scales, float KvScaleValue
   return fmt::format("{:.3g} to {:.3g}", least.*member, most.*member);
 }
 
-// The scales of a probe over an unquantized cache, and the tokens that it predicted.
+// The scales of a probe over an unquantized cache, and its predictions.
 struct MeasuredScales {
   std::vector<KvScaleValues> by_layer;
   std::vector<PositionLogprobs> positions;
@@ -410,7 +410,8 @@ Status probe_kv_cache(DeviceContext& context, const ModelFiles& files, const Eng
   }
   const WallTimer timer;
   const std::string_view cache = cache_name(plan);
-  // With several ranks this is an error, because the other ranks would wait in the probe.
+  // With several ranks, an unchecked cache is an error, because the other ranks would wait in the
+  // probe.
   const auto unchecked = [&](const Status& reason, std::string_view which) -> Status {
     if (context.parallel().size > 1) return reason;
     log_warning("[engine] the {} KV cache is not checked: {}{}", cache, which, reason.message());

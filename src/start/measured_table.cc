@@ -63,8 +63,8 @@ std::vector<AttentionWorkload> prefill_workloads(const RunnerSizes& sizes) {
 
 // ---- The kept times
 
-// Each row of the table's CSV file is a choice: its last field is the value, the others are the
-// key.
+// Each row of the table's CSV form is a kept choice: the last field is its value, and the other
+// fields are its key.
 TuningTable known_times(MeasuredChoices& choices) {
   std::string csv = to_csv({});
   for (const auto& [fields, us] : choices.all(ChoiceKind::kAttention)) {

@@ -100,7 +100,8 @@ int64_t blocks_that_fit(const MemoryRequest& request, int64_t num_bytes, int64_t
   return fits;
 }
 
-// If every table has a window, the widest one is sized without a window, for the prefix cache.
+// If every table of keys and values has a window, sizes the widest one without a window, for the
+// prefix cache.
 MemoryRequest with_one_unwindowed_table(MemoryRequest request) {
   const auto is_wider = [](const KvTableBytes& a, const KvTableBytes& b) {
     if (a.holds_states != b.holds_states) return a.holds_states;

@@ -31,8 +31,8 @@ int64_t WorkSplitter::visible_tokens(int kv_len, int q_len, int first_query,
   return visible_range(shape_, kv_len, q_len, first_query + num_queries - 1).end - first;
 }
 
-// The bound includes one extra partition, because the alignment of the exact positions is not known
-// here.
+// The bound includes one extra partition: the exact positions may be lower than their bound, so
+// their alignment is not known here.
 int WorkSplitter::partition_bound(int64_t visible) const {
   return visible <= 0 ? 0 : static_cast<int>(ceil_div(visible - 1, kPartitionTokens) + 1);
 }

@@ -27,7 +27,8 @@ void sigmoid(std::span<const float> logits, Numbers& scores) {
   for (size_t i = 0; i < logits.size(); ++i) scores[i] = 1.0F / (1.0F + std::exp(-logits[i]));
 }
 
-// The index of the largest number that is not taken. Among equal numbers, the first one is chosen.
+// Returns the index of the largest number that is not taken; among equal numbers, the index of the
+// first.
 size_t best_of(std::span<const float> numbers, std::span<const bool> taken) {
   size_t best = numbers.size();
   for (size_t i = 0; i < numbers.size(); ++i) {

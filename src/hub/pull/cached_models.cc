@@ -167,7 +167,7 @@ std::vector<fs::path> files_of_tag(const fs::path& snapshot, std::string_view ta
   return files;
 }
 
-// Fails if a folder is a link, since files outside the cache would be removed.
+// Fails if a folder is a link, because files outside the cache would be removed.
 Status check_has_no_links(const fs::path& folder, const ModelName& name) {
   for (const fs::path& path : {folder, folder / "blobs", folder / "snapshots"}) {
     std::error_code error;

@@ -3,11 +3,11 @@
 // instruction set's flags. All instruction sets compute the same bits.
 //
 // Activations. The kBlockK activations of a block are integers times the block's scale. With two
-// terms, an integer has 16 bits: x = scale * (256 q1 + q0), with a rounding error of up to 2^-17 of
-// the block's largest activation. With one term, an integer has 8 bits, and 32 activations share a
-// multiplier m of 8 bits: x = scale * m * q0. The multiplier acts as a scale per 32 activations,
-// but sums stay integers. A block whose activations are all below 2^-100 is treated as zeros. A
-// block with an infinity or a NaN is treated as NaN.
+// terms, an integer has 16 bits: x = scale * (256 q1 + q0), with a rounding error of up to about
+// 2^-16 of the block's largest activation. With one term, an integer has 8 bits, and 32 activations
+// share a multiplier m of 8 bits: x = scale * m * q0. The multiplier acts as a scale per 32
+// activations, but sums stay integers. A block whose activations are all below 2^-100 is treated as
+// zeros. A block with an infinity or a NaN is treated as NaN.
 //
 // Numerics. The integer products of a group of weights are summed exactly. A block's sum is the
 // sum, over its groups in ascending order, of group scale * products - group minimum * sum of q, in
