@@ -61,7 +61,7 @@ Result<AttentionShape> attention_shape(const AttentionShapeOptions& options) {
 
 // Returns for example "64 query heads, 8 KV heads, head_dim 128, page 16, bf16 with bf16 KV cache".
 // With a latent cache, prompts are measured in the absorbed form, which all backends have; a model
-// may take the expanded form (attn/expansion.h), whose products need the model's matrices.
+// may use the expanded form (attn/expansion.h), whose products need the model's matrices.
 std::string describe(const AttentionShape& shape, bool has_prompts) {
   return fmt::format("{} query heads, {} KV heads, head_dim {}{}, page {}, {} with {} KV cache{}",
                      shape.num_heads, shape.num_kv_heads, shape.head_dim,

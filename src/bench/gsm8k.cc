@@ -106,7 +106,7 @@ std::vector<Request> make_requests(const Gsm8kOptions& options, const Gsm8kData&
   return requests;
 }
 
-// Lists the refused questions. A failure of the engine is an error, and so is a refusal of all.
+// Returns the refused questions. Fails if the engine failed, or if it refused all questions.
 Result<std::vector<std::string>> refusals_of(const std::vector<WordProblem>& problems,
                                              const std::vector<RequestResult>& results) {
   std::vector<std::string> refusals;

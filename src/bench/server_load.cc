@@ -160,7 +160,9 @@ class Load : public std::enable_shared_from_this<Load> {
   const LoadConfig& config_;
   const Hooks& hooks_;
   std::vector<ServedResponse>
-      responses_;  // one per request, never resized: readers hold references
+      // One per request. The list is never resized, because readers keep references to its
+      // elements.
+      responses_;
   Clock::time_point start_;
   size_t next_ = 0;  // index of the next request to send
   size_t num_done_ = 0;

@@ -35,7 +35,7 @@ using Protocol = asio::generic::stream_protocol;
 using Socket = asio::basic_stream_socket<Protocol, asio::io_context::executor_type>;
 using std::chrono::steady_clock;
 
-constexpr size_t kBufferBytes = size_t{16} << 10;  // holds a whole head
+constexpr size_t kBufferBytes = size_t{16} << 10;  // large enough for a whole head
 constexpr std::chrono::seconds kTick(1);
 
 struct Job {
@@ -57,7 +57,7 @@ class Owner {
 
 class Connection;
 using ConnectionPtr = std::shared_ptr<Connection>;
-// Called when a connection is free; `is_reusable`: whether it can take another request.
+// Called when a connection is free. `is_reusable`: whether it can send another request.
 using WhenFree = std::function<void(const ConnectionPtr&, bool is_reusable)>;
 
 class Connection : public std::enable_shared_from_this<Connection> {

@@ -21,7 +21,7 @@ struct Request {
   std::string method = "GET";
   std::string target = "/";  // appended to the URL's path
   std::string body = {};     // `headers` may set its Content-Type; the default is application/json
-  Headers headers = {};      // in addition to those of ClientConfig
+  Headers headers = {};      // in addition to ClientConfig::headers
 };
 
 struct ClientConfig {
@@ -35,7 +35,7 @@ struct ClientConfig {
 };
 
 // Receives a response: on_field() per header field, on_head() at most once, on_body() per piece,
-// then on_end(). All calls are on the thread that runs the client, and none is within send().
+// then on_end(). All calls are on the thread that runs the client, but never within send().
 class ResponseHandler {
  public:
   virtual ~ResponseHandler() = default;

@@ -86,7 +86,8 @@ struct ResponseParser::Message final : beast::http::basic_parser<false> {
   explicit Message(ResponseHandler& to) : handler(to) {
     eager(true);
     header_limit(kMaxHeadBytes);
-    // The body is passed on as it arrives, so it needs no limit. Beast 1.74 takes `none` for 0.
+    // The body is passed on as it arrives, so it needs no limit. Beast 1.74 treats `boost::none` as
+    // 0.
     body_limit(std::numeric_limits<uint64_t>::max());
   }
 

@@ -87,7 +87,7 @@ Status check_path(std::string_view field, std::string_view endpoint) {
   return unusable(field, endpoint, "the path is a file that is not a socket");
 }
 
-// Reads a message, or returns nothing if none waits.
+// Reads a message, or returns nullopt if no message waits.
 std::optional<std::vector<std::string>> receive(void* socket) {
   std::vector<std::string> frames;
   for (bool has_more = true; has_more;) {

@@ -45,7 +45,7 @@ class DraftModel {
   // The query lengths for which a GPU plans the drafter's decode attention, ascending. The first
   // length belongs to a drafting pass. q_lens: the query lengths of the target's steps, ascending.
   virtual std::vector<int> decode_q_lens(std::vector<int> q_lens) const;
-  // The drafter's limits beside a target with the limits `target`, whose steps have at most
+  // Returns the drafter's limits. `target`: the limits of its target, whose steps have at most
   // max_num_seqs sequences.
   virtual ModelLimits limits(const ModelLimits& target, int max_num_seqs) const = 0;
 

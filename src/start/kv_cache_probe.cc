@@ -103,7 +103,8 @@ Result<std::vector<PositionLogprobs>> run_probe(const Probe& probe, const Attent
   const std::vector<int> num_blocks(probe.sizes.windows.size(), num_probe_blocks(probe));
   QUIRE_ASSIGN_OR_RETURN(const KvCache cache, KvCache::allocate(setup.kv_groups, setup.states,
                                                                 num_blocks, probe.context.ops()));
-  // The context never frees a workspace, so a smaller one would remain beside the engine's.
+  // The context never frees a workspace, so a smaller one would stay in memory in addition to the
+  // engine's.
   QUIRE_ASSIGN_OR_RETURN(
       const std::span<std::byte> workspace,
       probe.context.workspace(std::max(setup.workspace_bytes, probe.engine_workspace_bytes)));

@@ -47,7 +47,8 @@ constexpr uint64_t kMinBytes = uint64_t{256} << 20;  // smaller models are packe
 // free.
 constexpr uint64_t kFreeSizesIfAuto = 4;
 
-// The directory for the packed weights of files of num_bytes in total. Empty: none are kept.
+// Returns the directory for the packed weights of files of num_bytes in total; empty if packed
+// weights are not kept.
 Result<fs::path> directory_for(const EngineConfig& config, uint64_t num_bytes) {
   const bool is_auto = config.packed_weights == "auto";
   if (is_auto && num_bytes < kMinBytes) return fs::path();

@@ -11,10 +11,10 @@ namespace quire {
 
 struct ModelFiles;
 
-// Opens the packed weights of a model, as `packed_weights` says. Returns null if none are kept:
-// they are turned off, the weights are not in files, or there are several ranks, replicas, nodes or
-// NUMA nodes. With "auto", also if the model is small, or if there is no cache directory on a disk.
-// Fails if the path of the directory is a file.
+// Opens the packed weights of a model, according to `packed_weights`. Returns null if none are
+// kept: they are turned off, the weights are not in files, or there are several ranks, replicas,
+// nodes or NUMA nodes. With "auto", also if the model is small, or if there is no cache directory
+// on a disk. Fails if the path of the directory is a file.
 Result<std::shared_ptr<PackedWeights>> open_packed_weights(const EngineConfig& config,
                                                            const ModelFiles& files,
                                                            const PlatformConfig& platform);

@@ -146,7 +146,7 @@ Result<MemoryRequest> memory_without_plans(const PlanInputs& in, const RunnerSiz
   return request;
 }
 
-// RunnerParts::shape_key.
+// Returns RunnerParts::shape_key.
 std::string shape_key(const PlanInputs& in) {
   const std::string target = model_key(in.config, in.files);
   if (in.drafts.model != nullptr) {
@@ -192,8 +192,8 @@ Result<AttentionSelector> make_selector(const PlanInputs& in, const KvGroup& gro
   Result<AttentionSelector> selector = create({.any = in.config.attention_backend,
                                                .decode = in.config.decode_attention_backend,
                                                .prefill = in.config.prefill_attention_backend});
-  // The blocks of a drafter attend in both directions, which few backends compute. A backend that
-  // cannot may still be named for the target.
+  // The blocks of a drafter attend in both directions, which few backends compute. A configured
+  // backend that does not support them is used for the target only.
   if (selector.ok() || group.decode.causal) return selector;
   return create({});
 }
@@ -222,7 +222,8 @@ Result<EnginePlan> plan_rank(const PlanInputs& in, bool check_first) {
     plan.sizes.draft_q_len = draft.decode_q_lens.front();
   }
   for (ModelPlan& model : models) QUIRE_RETURN_IF_ERROR(plan_attention(in, model));
-  // The budget is read after the attention plans were made, so it does not contain their memory.
+  // The budget is read after the attention plans were made, so it excludes the memory that they
+  // took.
   QUIRE_ASSIGN_OR_RETURN(plan.memory_request, memory_without_plans(in, plan.sizes, models));
   plan.target = std::move(models.front());
   AttentionSetup& attention = plan.target.attention;

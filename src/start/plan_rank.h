@@ -24,7 +24,8 @@ struct PlanInputs {
   std::shared_ptr<const TuningTable> table;  // empty until find_shared_table()
 };
 
-// The runner's sizes, without those that depend on the KV groups, the weights or the drafter.
+// Returns the runner's sizes, without the sizes that depend on the KV groups, the weights or the
+// drafter.
 RunnerSizes runner_sizes(const PlanInputs& in);
 // q_lens: the query lengths of decode steps, ascending.
 Result<AttentionSelector> make_selector(const PlanInputs& in, const KvGroup& group,

@@ -14,7 +14,7 @@
 namespace quire {
 namespace {
 
-// "more than 0 and at most 1", or "1 to 3600 s".
+// Returns for example "more than 0 and at most 1", or "1 to 3600 s".
 std::string describe_range(const Setting& setting) {
   const Range& range = setting.range;
   if (range.min_excluded) return fmt::format("more than {} and at most {}", range.min, range.max);

@@ -56,8 +56,8 @@ struct Setting {
   std::string_view name;  // of the member
   Member member;
   NodeAgreement nodes;
-  // The text of the flag. A switch that is on by default has the flag --no-NAME, and the text says
-  // what that flag does.
+  // The text of the flag. A switch that is on by default has the flag --no-NAME, and the text
+  // describes that flag.
   std::string_view help = {};
   // The heading of the flag in the help of all commands that make an engine. Empty: no heading,
   // because only some commands add the flag (add_setting), or no command does.

@@ -11,7 +11,7 @@
 namespace quire {
 namespace {
 
-// A step must have room for the tokens of all decoding sequences.
+// Lowers max_num_seqs so that a step has room for the tokens of all decoding sequences, and warns.
 int limit_seqs_to_tokens(int max_num_seqs, int max_num_tokens, int decode_q_len) {
   const int most = std::max(max_num_tokens / decode_q_len, 1);
   if (max_num_seqs <= most) return max_num_seqs;

@@ -45,7 +45,7 @@ Status check_alone(const EngineConfig& config, const ModelFiles& files) {
   return check_devices(config);
 }
 
-// Keeps what this start has measured, and reports it.
+// Keeps the choices that this start has measured, and logs a report.
 void keep_choices(MeasuredChoices& choices) {
   if (const Status kept = choices.keep(); !kept.ok()) {
     log_warning("{}; the next start measures again", kept.message());

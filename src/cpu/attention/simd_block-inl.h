@@ -70,7 +70,8 @@ HWY_INLINE Floats load_f32(const int8_t* p) {
   return hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(d8, p)));
 }
 
-// Loads a page's tokens as F32 rows of pad_lanes(dim) elements, padded with zeros.
+// Loads vectors (the tokens of a block, or the query heads of a group) as F32 rows of
+// pad_lanes(dim) elements, padded with zeros.
 template <typename T>
 HWY_INLINE void load_block(const T* from, int64_t token_stride, int dim, int num_tokens,
                            float* HWY_RESTRICT to) {

@@ -19,7 +19,7 @@ struct Kernel;
 
 struct CpuOpsOptions {
   bool use_amx = true;  // if the processor has AMX and the operating system permits it
-  // For tests: the tile products of 16-bit weights that replace those of the processor, if
+  // For tests: tile products of 16-bit weights that replace the processor's, if
   // amx_avx512_usable().
   const cpu::amx::Kernel* amx_kernel = nullptr;
   // Multiplies BF16 weights with AVX-512 BF16, if the processor has it and AMX is not used.

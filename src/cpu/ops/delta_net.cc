@@ -18,7 +18,7 @@ void normalize(float* x, int size) {
   for (int i = 0; i < size; ++i) x[i] *= scale;
 }
 
-// The tokens of a sequence that a step computes, and those that its states contain.
+// The tokens of a sequence in a step, and the positions that its states cover.
 struct DeltaTokens {
   SeqTokens seq;
   int first = 0;      // S of the page that the step reads contains the tokens before it

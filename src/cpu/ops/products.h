@@ -25,7 +25,7 @@ class Products {
   Products(ThreadPool& pool, const CpuOpsOptions& options);
 
   // Packs the matrices, and grows the scratch for their products. The calling thread takes part in
-  // packing. With several NUMA nodes, it is bound to the CPUs of thread 0 meanwhile.
+  // packing. With several NUMA nodes, it is bound to the CPUs of thread 0 during that time.
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source);
 
   // out[r, :] = x[r, :] · Wᵀ + bias for all rows.

@@ -77,7 +77,7 @@ inline Status grow(int64_t num_bytes, Buffer& buffer) {
 }
 
 // Calls body(group, part) for the tasks that one thread takes. A task is one part of one group's
-// matrix. The thread takes the parts whose panels are on its own node first, then those of the
+// matrix. The thread takes the parts whose panels are on its own node first, then the parts of the
 // other nodes. num_parts(group) returns the number of parts in a group.
 template <class Matrix, class NumParts, class Body>
 void run_group_tasks(std::span<const MatrixRows<Matrix>> groups, NodeTasks& tasks, int thread_idx,

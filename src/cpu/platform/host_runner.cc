@@ -89,8 +89,8 @@ StepResult HostRunner::wait() {
   return result;
 }
 
-// An exception that leaves this thread would end the process: run_step() throws none, and the rest
-// of this function does not allocate.
+// An exception that leaves this thread would end the process. So run_step() is noexcept, and the
+// rest of this function does not allocate.
 void HostRunner::device_loop() {
   const BoundThread bound = device_.pool.bind_caller();
   std::unique_lock lock(mutex_);

@@ -36,8 +36,8 @@ struct HostDevice {
   std::unique_ptr<Ops> ops;
   RankGroup* ranks = nullptr;  // null: one rank
   int rank = 0;
-  // A runner's thread holds this during a step, because the pool, the operations and the workspace
-  // serve one step at a time.
+  // A runner's thread holds this mutex during a step, because the pool, the operations and the
+  // workspace are for one step at a time.
   std::mutex step_mutex;
 };
 
@@ -71,7 +71,7 @@ class HostRunner final : public Runner {
   struct SpanLogits {
     int64_t first_row = 0;
     std::span<const RowBest> best = {};                 // by position; empty: whole rows
-    std::span<const std::vector<uint32_t>> masks = {};  // by position; empty: none
+    std::span<const std::vector<uint32_t>> masks = {};  // by position; empty: no masks
 
     std::optional<std::span<const uint32_t>> mask(size_t position) const {
       if (masks.empty()) return std::nullopt;

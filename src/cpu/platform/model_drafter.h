@@ -12,7 +12,7 @@ namespace quire {
 
 // Makes a drafter that is a model. After each step of the target, the model computes the tokens
 // whose keys and values it lacks; a draft head computes all tokens of the step, from the target's
-// states. Each further pass yields one draft per sequence. A model with a block_head() gets
+// states. Each further pass yields one draft per sequence. For a model with a block_head(), calls
 // make_block_drafter(). The drafter's keys and values are in the pages of the target's blocks.
 // `device` must outlive the drafter.
 Result<std::shared_ptr<HostDrafter>> make_model_drafter(const DraftModelParts& parts,

@@ -31,7 +31,7 @@ bool is_gguf_companion(std::string_view path);
 std::vector<GgufSet> group_gguf_files(std::vector<std::string> paths);
 
 // Returns the set that a tag names: the set that has_name(tag), otherwise the first one whose path
-// holds the tag as a whole word. Without a tag, returns Q4_K_M if it exists, otherwise Q8_0,
+// contains the tag as a whole word. Without a tag, returns Q4_K_M if it exists, otherwise Q8_0,
 // otherwise the first set, as llama.cpp does. Null: no set matches.
 const GgufSet* choose_gguf(const std::vector<GgufSet>& sets, std::string_view tag);
 

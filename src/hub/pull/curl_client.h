@@ -13,7 +13,7 @@
 
 namespace quire::hub {
 
-// The head of the last response, after redirects, and how the transfer ended.
+// The head of the last response, after redirects, and the result of the transfer.
 struct Reply {
   int status = 0;           // of HTTP; 0: there was no response
   int64_t range_begin = 0;  // of Content-Range: the offset of the first byte
@@ -45,7 +45,7 @@ class Receiver {
 struct Get {
   std::string url;
   std::string token = {};   // sent to the URL's host and port only, not to targets of redirects
-  int64_t offset = 0;       // asks for the bytes from here on
+  int64_t offset = 0;       // the first byte to request
   std::string accept = {};  // media types; empty: any
 };
 

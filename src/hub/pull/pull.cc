@@ -100,7 +100,8 @@ int64_t cached_bytes(const std::vector<RepositoryFile>& files, const BlobFolders
   return total;
 }
 
-// Downloads files with several threads. The caller's thread reports notes and progress meanwhile.
+// Downloads files with several threads. During that time, the calling thread reports notes and
+// progress.
 class Download {
  public:
   Download(const PullOptions& options, const PullHooks& hooks) : options_(options), hooks_(hooks) {

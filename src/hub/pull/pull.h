@@ -1,4 +1,4 @@
-// `quire pull`: downloads those files of a model that Quire reads into the hub's cache.
+// `quire pull`: downloads into the hub's cache the files of a model that Quire reads.
 #pragma once
 
 #include <cstdint>

@@ -272,7 +272,8 @@ struct BlockProduct {
   }
 
   // Scales the products of a group, and adds them to the block's sums. `group` is its index among
-  // the block's groups of weights, `part` among those of product_k.
+  // the block's groups of weights, and `part` its index among the block's groups of product_k()
+  // columns.
   static inline __attribute__((always_inline)) void end_group(
       const Format& format, const GroupScales<Isa, kBeyondGguf>& scales, const std::byte* x,
       int64_t x_stride, int64_t first_vec, int64_t group, int64_t part, int64_t group_32,
@@ -428,7 +429,8 @@ void multiply_some_rows(const Task& task, int64_t b, int64_t row, int64_t rows, 
   multiply_rows<Isa, kBeyondGguf, kBits, kRows, kTerms>(task, b, row, fetches, sums);
 }
 
-// Multiplies all rows, in sets of nearly equal size. A block of weights stays in the L1 meanwhile.
+// Multiplies all rows, in sets of nearly equal size. A block of weights stays in the L1 until all
+// sets have used it.
 template <class Isa, bool kBeyondGguf, int kBits, int kTerms>
 void multiply_all(const Task& task) {
   constexpr int kRows = Isa::kRows[kTerms - 1];
