@@ -159,10 +159,8 @@ class Load : public std::enable_shared_from_this<Load> {
   const std::vector<TimedRequest>& requests_;
   const LoadConfig& config_;
   const Hooks& hooks_;
-  std::vector<ServedResponse>
-      // One per request. The list is never resized, because readers keep references to its
-      // elements.
-      responses_;
+  // One per request. The list is never resized, because readers keep references to its elements.
+  std::vector<ServedResponse> responses_;
   Clock::time_point start_;
   size_t next_ = 0;  // index of the next request to send
   size_t num_done_ = 0;
