@@ -21,7 +21,7 @@ struct SizeUnit {
   std::string_view name;
 };
 
-// Small sizes are in KiB or bytes, because they would read as 0.0 MiB.
+// Small sizes are in KiB or bytes, because in MiB they would read as 0.0.
 SizeUnit unit_of(int64_t bytes) {
   if (mib(std::abs(bytes)) >= 1024) return {1 << 30, "GiB"};
   if (mib(std::abs(bytes)) >= 0.1) return {1 << 20, "MiB"};
@@ -56,9 +56,9 @@ Saturated bytes_beside_kv(const MemoryRequest& request) {
          request.reserve_bytes;
 }
 
-// Returns the states of one sequence and one more per N blocks of keys and values. N blocks take at
-// least the bytes of one state, and hold at least kTokensPerState tokens. So states take at most
-// about half of the memory.
+// Returns the number of states: a padding page, the states of one sequence, and one more per N
+// blocks of keys and values. N blocks take at least the bytes of one state, and hold at least
+// kTokensPerState tokens. So states take at most about half of the memory.
 int64_t num_states(const MemoryRequest& request, const KvTableBytes& states, int64_t num_blocks) {
   constexpr int64_t kTokensPerState = 32;
   int64_t kv_bytes = 0;  // of one block in all tables without a window

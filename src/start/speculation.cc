@@ -110,8 +110,8 @@ std::vector<DraftRange> read_draft_ranges(ConfigFields& fields, int most_drafts)
   return ranges;
 }
 
-// Without a name, the drafter is the drafter of the embedded model. DraftModel::open() refuses it
-// for another target.
+// An empty result means the drafter of the embedded model, which DraftModel::open() refuses for
+// another target.
 std::string read_model(std::string_view method, ConfigFields& fields) {
   const std::string model = fields.optional_text("model").value_or("");
   if (model.empty() && fields.has("model")) fields.fail("model", "an empty text", kWhichDrafter);

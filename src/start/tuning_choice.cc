@@ -12,7 +12,7 @@
 namespace quire {
 namespace {
 
-// Returns the times that this device had now or at an earlier start.
+// Returns the times that were measured on this device, at this start or at an earlier one.
 Result<TuningTable> measure_backends(const PlanInputs& in) {
   const RunnerSizes sizes = runner_sizes(in);
   const std::vector<int>& q_lens = sizes.decode_q_lens;

@@ -300,7 +300,7 @@ std::vector<HostRunner::RowBest> HostRunner::find_best(std::span<const SeqSpan* 
                                                        int num_rows) {
   struct Row {
     const SamplerState* sampler;
-    int num_drafts;  // the drafts of its span before the row
+    int num_drafts;  // the number of drafts of its span before the row
   };
   std::vector<Row> rows;
   for (const SeqSpan* span : spans) {

@@ -41,7 +41,7 @@ Result<std::filesystem::path> pull(const PullOptions& options, const PullHooks& 
 // (HF_TOKEN_PATH, or `token` in HF_HOME), and the cache's folder.
 Result<PullOptions> pull_options(const ModelName& model, std::string user_agent);
 
-// Whether the user forbids all access to the hub by HF_HUB_OFFLINE.
+// Whether HF_HUB_OFFLINE forbids all access to the hub.
 bool is_offline();
 
 }  // namespace quire::hub
