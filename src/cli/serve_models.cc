@@ -395,8 +395,14 @@ Result<int> run_supervisor(const ServeOptions& options, const ModelsOptions& mod
   supervisor::Supervisor supervisor(std::move(config));
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<http::Server> transport,
                          start_transport(options, port, supervisor));
-  write_stdout(
-      fmt::format("serving {} models at {}\n", num_models, address(options.transport, *transport)));
+  supervisor.set_transport(transport.get());
+  const std::string url = address(options.transport, *transport);
+  if (logs_messages()) {
+    log_event(LogLevel::kInfo, "[server] serving",
+              {{"models", static_cast<int64_t>(num_models)}, {"url", url}});
+  } else {
+    write_stdout(fmt::format("serving {} models at {}\n", num_models, url));
+  }
   while (!CancelScope::interrupted()) std::this_thread::sleep_for(kSupervisorTick);
   drain(options, supervisor, *transport);
   supervisor.stop();

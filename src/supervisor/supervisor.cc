@@ -7,6 +7,7 @@
 
 #include "base/guarded.h"
 #include "base/json_writer.h"
+#include "base/machine.h"
 #include "base/text.h"
 #include "server/entry_checks.h"
 #include "server/http/request_parser.h"
@@ -454,6 +455,11 @@ void Supervisor::answer_metrics(Context&& context) {
     models.push_back({.entry = pool_.models()[i], .status = all[i], .files = files_[i]});
   }
   parts->add("", supervisor_metrics(models, service_.version));
+  // Those of the supervisor itself have no model_name, so that they differ from the processes'.
+  const http::Server* transport = transport_.load();
+  parts->add("", metrics_.text_without_engine(
+                     transport == nullptr ? http::ServerStats() : transport->stats(), process_use(),
+                     service_.version));
   for (size_t i = 0; i < all.size(); ++i) {
     http_client::Request request = {.target = "/metrics"};
     if (!process_keys_.empty()) {

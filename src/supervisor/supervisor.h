@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/http/server.h"
 #include "server/page/page.h"
 #include "server/request_context.h"
 #include "server/workers.h"
@@ -34,6 +35,9 @@ class Supervisor {
 
   void handle(http::Request&& request, std::shared_ptr<http::Exchange> exchange);
   http::Hooks hooks();
+
+  // Sets the transport whose counters /metrics shows. It must outlive stop().
+  void set_transport(const http::Server* transport) { transport_.store(transport); }
 
   int num_running() const;
   void close();   // refuses waiting and later requests
@@ -95,6 +99,7 @@ class Supervisor {
   server::LogThrottle unread_requests_;
   std::vector<FileFacts> files_;  // by model
   std::atomic<bool> is_closed_ = false;
+  std::atomic<const http::Server*> transport_ = nullptr;
   std::mutex mutex_;
   std::vector<std::weak_ptr<ProxiedRequest>> requests_;
   std::map<std::string, size_t, std::less<>> models_of_responses_;  // by the id of the response

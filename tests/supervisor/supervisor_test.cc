@@ -436,6 +436,16 @@ TEST(Supervisor, HonoursKeepAlive) {
       << "an unload starts nothing";
 }
 
+TEST(Supervisor, CountsItsOwnResponses) {
+  const TestSupervisor supervisor;
+  EXPECT_EQ(supervisor.complete("unknown").status, 404);
+  EXPECT_EQ(supervisor.complete("a").status, 200);
+  const std::string text = supervisor.get("/metrics").body;
+  EXPECT_THAT(text, HasSubstr("\nquire_http_responses_total{code=\"404\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nquire_http_responses_total{code=\"200\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nprocess_open_fds "));
+}
+
 // --- Access, and the end ---
 
 TEST(Supervisor, ChecksKeysAndGivesTheProcessItsOwn) {

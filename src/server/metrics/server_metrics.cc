@@ -69,8 +69,7 @@ class EngineFamilies {
 };
 
 // The metrics that Prometheus's own client libraries add, without labels, and the build's version.
-void write_process(const MetricsSources& sources, MetricsText& out) {
-  const ProcessUse& use = sources.process;
+void write_process(const ProcessUse& use, std::string_view version, MetricsText& out) {
   out.family("process_cpu_seconds_total", "counter", "User and system CPU time in seconds.");
   out.sample(use.cpu_seconds);
   out.gauge("process_resident_memory_bytes", "Resident memory in bytes.",
@@ -83,7 +82,7 @@ void write_process(const MetricsSources& sources, MetricsText& out) {
   out.gauge("process_start_time_seconds", "When the process started, since the epoch.",
             use.started_at);
   out.family("quire_build_info", "gauge", "The build of this server, as labels.");
-  out.sample(1, {{"version", sources.version}});
+  out.sample(1, {{"version", version}});
 }
 
 // vLLM's names. The mean accepted length is 1 + accepted tokens / drafts.
@@ -352,20 +351,34 @@ std::string ServerMetrics::text(const MetricsSources& sources) const {
   write_histograms(engines_, families, out);
   write_engines(sources.engines, families, out);
   out.set_common_labels({{"model_name", sources.model_name}});
+  write_waiting(sources.waiting, out);
+  write_http(sources.http, out);
+  write_responses(out);
+  out.set_common_labels({});
+  write_process(sources.process, sources.version, out);
+  return out.take();
+}
+
+std::string ServerMetrics::text_without_engine(const http::ServerStats& http,
+                                               const ProcessUse& process,
+                                               std::string_view version) const {
+  MetricsText out;
+  write_http(http, out);
+  write_responses(out);
+  write_process(process, version, out);
+  return out.take();
+}
+
+void ServerMetrics::write_responses(MetricsText& out) const {
   out.counter("quire_requests_cancelled_total",
               "Requests whose client disconnected before the response was complete.",
               num_cancelled.value());
-  write_waiting(sources.waiting, out);
-  write_http(sources.http, out);
   out.family("quire_http_responses_total", "counter", "HTTP responses by status code.");
   for (size_t status = 0; status < responses_.size(); ++status) {
     const int64_t count = responses_[status].value();
     if (count == 0) continue;
     out.sample(static_cast<double>(count), {{"code", std::to_string(status)}});
   }
-  out.set_common_labels({});
-  write_process(sources, out);
-  return out.take();
 }
 
 }  // namespace quire::server

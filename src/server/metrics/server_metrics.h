@@ -134,8 +134,14 @@ class ServerMetrics {
   Counter num_cancelled;  // requests whose clients disconnected
 
   std::string text(const MetricsSources& sources) const;
+  // The metrics that do not depend on an engine, without the label model_name: those of HTTP and of
+  // the process.
+  std::string text_without_engine(const http::ServerStats& http, const ProcessUse& process,
+                                  std::string_view version) const;
 
  private:
+  void write_responses(MetricsText& out) const;
+
   std::vector<EngineMetrics> engines_;  // by replica
   std::array<Counter, 600> responses_;  // by HTTP status
 };
