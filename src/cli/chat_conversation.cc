@@ -8,9 +8,9 @@
 #include "base/ascii.h"
 #include "base/json.h"
 #include "base/json_writer.h"
+#include "base/nearest_word.h"
 #include "base/text.h"
 #include "cli/chat.h"
-#include "cli/unknown_words.h"
 
 namespace quire::cli {
 namespace {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/nearest_word.h"
 #include "base/text.h"
 #include "cli/unknown_words.h"
 

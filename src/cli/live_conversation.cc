@@ -10,11 +10,11 @@
 #include <variant>
 
 #include "base/ascii.h"
+#include "base/nearest_word.h"
 #include "base/text.h"
 #include "cli/answer_display.h"
 #include "cli/chat.h"
 #include "cli/output.h"
-#include "cli/unknown_words.h"
 #include "engine/sampling_defaults.h"
 
 namespace quire::cli {

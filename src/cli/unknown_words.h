@@ -2,9 +2,7 @@
 // ones.
 #pragma once
 
-#include <cstddef>
 #include <span>
-#include <string>
 #include <string_view>
 
 namespace quire::cli {
@@ -33,13 +31,5 @@ std::string_view foreign_command_remedy(std::string_view word);
 // "--apikey=…", "--hf-token". Errors must not show the value of such a flag, because it is a secret
 // and errors end in logs.
 bool is_secret_flag(std::string_view flag);
-
-// The least number of letters inserted, deleted, replaced, or swapped with their neighbour.
-size_t edit_distance(std::string_view from, std::string_view to);
-
-// The candidate with the least edit distance to `word`, at most 1, or at most 2 if `word` has more
-// than four letters besides leading dashes. Otherwise the first candidate that begins with `word`,
-// if this is "--" and at least three letters. Empty: there is none, or `word` is a candidate.
-std::string nearest_word(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace quire::cli

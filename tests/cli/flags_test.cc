@@ -8,6 +8,7 @@
 #include <regex>
 #include <set>
 
+#include "base/nearest_word.h"
 #include "cli/command_line.h"
 #include "cli/engine_flags.h"
 #include "cli/sampling_flags.h"

@@ -8,6 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/nearest_word.h"
+
 namespace quire::server {
 namespace {
 
@@ -198,9 +200,12 @@ FieldError refuse(const Field& field, const Path& path, Element value) {
   return unexpected(path, value, field.help);
 }
 
-FieldError unknown_member(const Path& path, std::string_view name, std::string_view expected) {
+FieldError unknown_member(const Path& path, std::string_view name, std::string_view expected,
+                          std::span<const std::string> names) {
+  const std::string meant = nearest_word(name, names);
   return field_error(
-      path, fmt::format("got an unknown member '{}', expected {}", clipped(name), expected));
+      path, fmt::format("got an unknown member '{}', expected {}{}", clipped(name), expected,
+                        meant.empty() ? "" : "; did you mean '" + meant + "'?"));
 }
 
 FieldError read_value(const FieldType& /*type*/, const Path& path, Element value, bool& out) {

@@ -92,8 +92,10 @@ inline constexpr std::string_view kOnlyFalse = "false: this server does not supp
 
 // Returns the error of a refused field, unless the value is one of its type.
 FieldError refuse(const Field& field, const Path& path, Element value);
-// Returns the error for a member that an object at `path` does not have.
-FieldError unknown_member(const Path& path, std::string_view name, std::string_view expected);
+// Returns the error for a member that an object at `path` does not have; `names` are the members
+// that it may have.
+FieldError unknown_member(const Path& path, std::string_view name, std::string_view expected,
+                          std::span<const std::string> names);
 
 // A row of a table: a field, and the function that reads it if it is honoured. `Body` collects the
 // fields of one request.
@@ -167,7 +169,9 @@ FieldError read_members(FieldTable<Body> table, Body& body, const Path& path, El
     if (const BodyField<Body>* const row = find_field(table, name)) {
       QUIRE_RETURN_IF_FIELD_ERROR(row->read(body, Path(path, name), member));
     } else if (!known.empty()) {
-      return unknown_member(path, name, known);
+      std::vector<std::string> names;
+      for (const BodyField<Body>& each : table) names.emplace_back(each.field.name);
+      return unknown_member(path, name, known, names);
     }
   }
   return {};
