@@ -19,14 +19,16 @@ bool names_media_type(std::string_view content_type, std::string_view media_type
          (rest.empty() || rest.front() == ';' || rest.front() == ' ');
 }
 
-// Ollama's documentation sends requests with `curl -d`, which declares the body a form. A browser
-// could send such a form from another site's page, but adds Origin to every POST.
-bool is_ollama_curl(const RequestContext& context) {
-  constexpr std::string_view kForm = "application/x-www-form-urlencoded";
+// Returns whether the body may be read as JSON. Ollama's server does not look at the type, and its
+// clients state curl's default, none, or another one; some clients of other APIs state none. A
+// browser could send such a body from another site's page, but adds Origin to every POST.
+bool may_be_json(const RequestContext& context) {
   const http::Request& request = context.request;
-  return context.error_shape == ErrorShape::kOllama &&
-         names_media_type(request.header("content-type"), kForm) &&
-         request.header("origin").empty() && request.header("sec-fetch-site").empty();
+  const std::string_view type = request.header("content-type");
+  if (names_media_type(type, "application/json")) return true;
+  const bool is_from_page =
+      !request.header("origin").empty() || !request.header("sec-fetch-site").empty();
+  return !is_from_page && (type.empty() || context.error_shape == ErrorShape::kOllama);
 }
 
 }  // namespace
@@ -34,12 +36,14 @@ bool is_ollama_curl(const RequestContext& context) {
 std::optional<ApiError> check_host(const ServiceConfig& config, const RequestContext& context) {
   const std::string_view host = context.request.header("host");
   if (!config.checks_host || is_allowed_host(host, config.allowed_hosts)) return std::nullopt;
-  return make_api_error(
+  ApiError error = make_api_error(
       403,
       fmt::format("the Host '{}' is not allowed; expected an IP address, localhost, or a name that "
                   "the server's operator allows",
                   host.substr(0, 200)),
       "", "host_not_allowed");
+  error.remedy = "--allowed-hosts allows names";
+  return error;
 }
 
 std::optional<ApiError> authorize(const ServiceConfig& config, RequestContext& context) {
@@ -59,14 +63,12 @@ std::optional<ApiError> authorize(const ServiceConfig& config, RequestContext& c
 }
 
 std::optional<ApiError> check_body_type(const RequestContext& context) {
-  const std::string_view type = context.request.header("content-type");
-  if (context.request.method == "POST" && !names_media_type(type, "application/json") &&
-      !is_ollama_curl(context)) {
+  if (context.request.method == "POST" && !may_be_json(context)) {
     return make_api_error(
         415,
         fmt::format("expected a body of Content-Type: application/json; got '{}'; for "
                     "curl, add -H 'Content-Type: application/json'",
-                    type.substr(0, 200)),
+                    context.request.header("content-type").substr(0, 200)),
         "", "unsupported_media_type");
   }
   const std::string_view coding = context.request.header("content-encoding");
@@ -87,6 +89,11 @@ ApiError wrong_method(RequestContext& context, const std::string& allowed) {
 void respond_to_preflight(const ServiceConfig& config, RequestContext& context) {
   http::Response response = preflight_response(config.allowed_origins, context.request);
   response.headers.emplace_back("x-request-id", context.log.id);
+  if (response.status == 403) {
+    context.log.outcome =
+        fmt::format("the Origin '{}' is not allowed; --allowed-origins allows origins",
+                    context.request.header("origin").substr(0, 200));
+  }
   context.record(response.status);
   context.exchange->respond(std::move(response));
 }

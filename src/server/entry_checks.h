@@ -14,9 +14,9 @@ namespace quire::server {
 std::optional<ApiError> check_host(const ServiceConfig& config, const RequestContext& context);
 // Finds the caller's key, and sets key_idx. Fails without a right key.
 std::optional<ApiError> authorize(const ServiceConfig& config, RequestContext& context);
-// Fails for a POST whose body is not declared as JSON, and for an encoded body. This also prevents
-// cross-site form posts: a page of another site cannot send this content type without a CORS
-// preflight.
+// Fails for a POST whose body has another type than JSON, and for an encoded body. This also
+// prevents cross-site form posts: a page of another site cannot send JSON's type without a CORS
+// preflight. A request that no page sent may state no type, and any type in Ollama's API.
 std::optional<ApiError> check_body_type(const RequestContext& context);
 
 // Answers 405; `allowed` lists the methods of the path.

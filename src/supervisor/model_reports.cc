@@ -42,13 +42,14 @@ void write_status(const ModelStatus& status, JsonWriter& json) {
   json.end_object();
 }
 
-void write_ollama_names(const ReportedModel& model, JsonWriter& json) {
-  const std::string name = server::tagged_name(model.entry.name);
-  json.field("name", std::string_view(name));
-  json.field("model", std::string_view(name));
+void write_ollama_names(const std::string& name, JsonWriter& json) {
+  const std::string tagged = server::tagged_name(name);
+  json.field("name", std::string_view(tagged));
+  json.field("model", std::string_view(tagged));
 }
 
-// Ollama's clients recognize a model by its digest. Before the first start, the files stand for it.
+// Ollama's clients recognize a model by its digest. Before the first start, the files stand for it,
+// and the details that need the model's metadata are absent.
 void write_ollama_details(const ReportedModel& model, JsonWriter& json) {
   const std::string_view known = model.status.ollama_json;
   json.key("digest");
@@ -66,9 +67,6 @@ void write_ollama_details(const ReportedModel& model, JsonWriter& json) {
   json.begin_object();
   json.field("parent_model", "");
   json.field("format", is_gguf ? "gguf" : "safetensors");
-  for (const std::string_view unknown : {"family", "parameter_size", "quantization_level"}) {
-    json.field(unknown, "");
-  }
   json.end_object();
 }
 
@@ -134,10 +132,10 @@ std::string anthropic_model_json(const ReportedModel& model, int64_t created) {
   return json.take();
 }
 
-std::string ollama_tag_json(const ReportedModel& model) {
+std::string ollama_tag_json(const ReportedModel& model, const std::string& name) {
   JsonWriter json;
   json.begin_object();
-  write_ollama_names(model, json);
+  write_ollama_names(name, json);
   json.field("modified_at", std::string_view(model.files.modified_at));
   json.field("size", model.files.num_bytes);
   write_ollama_details(model, json);
@@ -149,7 +147,7 @@ std::string ollama_ps_json(const ReportedModel& model) {
   const PlannedMemory& memory = model.status.memory;
   JsonWriter json;
   json.begin_object();
-  write_ollama_names(model, json);
+  write_ollama_names(model.entry.name, json);
   json.field("size", memory.num_bytes);
   json.field("size_vram", memory.is_on_gpu ? memory.num_bytes : 0);
   write_ollama_details(model, json);

@@ -29,8 +29,8 @@ struct ReportedModel {
 // its state as llama-server reports it.
 std::string model_json(const ReportedModel& model, int64_t created);
 std::string anthropic_model_json(const ReportedModel& model, int64_t created);
-// The entries of Ollama's /api/tags and /api/ps.
-std::string ollama_tag_json(const ReportedModel& model);
+// The entries of Ollama's /api/tags, for the name or an alias, and /api/ps.
+std::string ollama_tag_json(const ReportedModel& model, const std::string& name);
 std::string ollama_ps_json(const ReportedModel& model);
 
 // Prometheus text with a sample per model.

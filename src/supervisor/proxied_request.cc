@@ -8,6 +8,7 @@
 
 #include "base/ascii.h"
 #include "base/json_writer.h"
+#include "server/ollama_api/ollama_writer.h"
 
 namespace quire::supervisor {
 namespace {
@@ -24,7 +25,7 @@ constexpr std::array<std::string_view, 16> kOwnFields = {
     "upgrade",          "x-api-key",  "x-forwarded-for", "x-request-id"};
 
 bool is_own_field(std::string_view name) {
-  return std::ranges::find(kOwnFields, name) != kOwnFields.end();
+  return name == server::kLoadTimeField || std::ranges::find(kOwnFields, name) != kOwnFields.end();
 }
 
 // The inverse of the decoding in http::parse_target().
@@ -76,6 +77,7 @@ void ProxiedRequest::submit() {
   context_.exchange->on_closed([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->client_left();
   });
+  submitted_ = Clock::now();
   pool_.submit(model_, shared_from_this());
 }
 
@@ -105,6 +107,10 @@ http_client::Request ProxiedRequest::upstream_request() {
   }
   request.headers.emplace_back("x-request-id", context_.log.id);
   request.headers.emplace_back("x-forwarded-for", from.peer);
+  if (context_.error_shape == ErrorShape::kOllama) {
+    const std::chrono::nanoseconds waited = Clock::now() - submitted_;
+    request.headers.emplace_back(server::kLoadTimeField, fmt::format("{}", waited.count()));
+  }
   if (!key_.empty()) request.headers.emplace_back("authorization", "Bearer " + key_);
   return request;
 }

@@ -55,6 +55,7 @@ class ProxiedRequest final : public PoolRequest,
   server::RequestContext context_;
   const std::string key_;
   OnFirstPiece on_first_piece_;
+  Clock::time_point submitted_ = {};
 
   std::mutex mutex_;
   Phase phase_ = Phase::kWaiting;

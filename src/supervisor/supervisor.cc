@@ -151,6 +151,7 @@ const std::vector<Supervisor::Route>& Supervisor::own_routes() {
       {"GET", "/metrics", false, &Supervisor::answer_metrics},
       {"GET", "/load", false, &Supervisor::answer_num_requests},
       {"GET", "/openapi.json", false, &Supervisor::answer_openapi},
+      {"POST", "/api/pull", false, &Supervisor::answer_ollama_pull},
       {"GET", "/api/tags", false, &Supervisor::answer_ollama_tags},
       {"GET", "/api/ps", false, &Supervisor::answer_ollama_ps},
       {"GET", "/api/version", false, &Supervisor::answer_ollama_version},
@@ -169,9 +170,12 @@ std::optional<ApiError> Supervisor::find(Context& context, Target& target) const
   }
   const std::string routed = server::routed_path(context.request.path);
   std::string allowed;
+  // A process may have the same route as the supervisor.
   const auto allow = [&](std::string_view other) {
-    if (!allowed.empty()) allowed += ", ";
-    allowed += other == "GET" ? "GET, HEAD" : other;
+    const std::string_view methods = other == "GET" ? "GET, HEAD" : other;
+    if (allowed.find(methods) != std::string::npos) return;
+    allowed += allowed.empty() ? "" : ", ";
+    allowed += methods;
   };
   for (const Route& route : own_routes()) {
     if (route.path != routed && route.path != without_slashes(context.request.path)) continue;
@@ -231,8 +235,9 @@ void Supervisor::forward(Context&& context) {
       const auto use = context.request.path.find("chat") == std::string::npos
                            ? server::OllamaUse::kGenerate
                            : server::OllamaUse::kChat;
-      return context.respond(
-          server::ollama_without_prompt(use, pool_.models()[model].name, "unload"));
+      const std::string name = named_model(context);
+      return context.respond(server::ollama_without_prompt(
+          use, name.empty() ? pool_.models()[model].name : name, "unload"));
     }
     if (keep) pool_.keep_alive(model, *keep);
   }
@@ -479,13 +484,27 @@ void Supervisor::answer_num_requests(Context&& context) {
 }
 
 void Supervisor::answer_openapi(Context&& context) {
-  context.respond(server::openapi_json());
+  context.respond(server::openapi_json(server::NumModels::kSeveral));
 }
 
+void Supervisor::answer_ollama_pull(Context&& context) {
+  const server::Parsed<server::OllamaPull> parsed =
+      server::parse_ollama_pull(context.request.body, server::RequestLimits());
+  if (parsed.error) return context.refuse(*parsed.error);
+  const auto& [model, is_stream] = parsed.request;
+  if (!pool_.find(model)) return context.refuse(server::ollama_not_pulled(model, names_text()));
+  context.respond(server::ollama_pulled(is_stream),
+                  is_stream ? server::kOllamaStreamType : "application/json");
+}
+
+// Lists every alias, because clients look for their model's name in the list.
 void Supervisor::answer_ollama_tags(Context&& context) {
   std::string list;
   report([&](const ReportedModel& model) {
-    list += (list.empty() ? "" : ",") + ollama_tag_json(model);
+    list += (list.empty() ? "" : ",") + ollama_tag_json(model, model.entry.name);
+    for (const std::string& alias : model.entry.aliases) {
+      list += "," + ollama_tag_json(model, alias);
+    }
   });
   context.respond("{\"models\":[" + list + "]}");
 }

@@ -72,6 +72,7 @@ class Supervisor {
   void answer_metrics(Context&& context);
   void answer_num_requests(Context&& context);
   void answer_openapi(Context&& context);
+  void answer_ollama_pull(Context&& context);
   void answer_ollama_tags(Context&& context);
   void answer_ollama_ps(Context&& context);
   void answer_ollama_version(Context&& context);

@@ -76,6 +76,18 @@ class LitellmTest(FrameworkCase):
                 self.assertEqual(built.usage.completion_tokens, whole.usage.completion_tokens)
                 self.assertEqual(built.usage.prompt_tokens, whole.usage.prompt_tokens)
 
+    def test_ollamas_api(self) -> None:
+        """Its requests have no Content-Type."""
+        for provider in ("ollama", "ollama_chat"):
+            with self.subTest(provider):
+                given = self.given(f"{provider}/{self.model}", self.served.url)
+                whole = litellm.completion(**given).choices[0].message.content
+                if provider == "ollama_chat":  # the other writes the prompt itself
+                    self.assertEqual(whole, self.answer(SUM))
+                chunks = list(litellm.completion(**given, stream=True))
+                built = litellm.stream_chunk_builder(chunks)
+                self.assertEqual(built.choices[0].message.content, whole)
+
     def test_completes_a_text_and_responds(self) -> None:
         given = {"api_base": self.url, "api_key": KEY}
         text = litellm.text_completion(model="text-completion-openai/" + self.model, prompt=SUM,

@@ -134,6 +134,10 @@ class OllamaTest(ClientCase):
     def test_finds_the_model_loaded(self) -> None:
         self.assertEqual(self.generate(prompt="", keep_alive="5m").done_reason, "load")
         self.assertEqual(self.chat(messages=[], keep_alive=-1).done_reason, "load")
+        self.assertEqual(self.chat(messages=[], keep_alive=0).done_reason, "unload")
+        self.assertEqual(self.client.pull(self.model).status, "success")
+        self.assertEqual([p.status for p in self.client.pull(self.model, stream=True)][-1],
+                         "success")  # fmt: skip
 
     def test_raises_the_clients_own_errors(self) -> None:
         cases: list[tuple[Any, str]] = [

@@ -253,6 +253,51 @@ TEST_F(OllamaApi, NamesOptionsThatItIgnores) {
             "options.penalize_newline");
   EXPECT_EQ(ignored(R"("num_ctx":64,"repeat_last_n":-1,"repeat_penalty":1.1)"), "");
   EXPECT_EQ(ignored(R"("num_ctx":2048,"repeat_last_n":64)"), "options.num_ctx");
+  EXPECT_EQ(ignored(R"("typical_p":1)"), "");
+  // The example of Ollama's documentation that has all options.
+  EXPECT_EQ(
+      ignored(R"("num_keep":5,"seed":42,"num_predict":40,"top_k":20,"top_p":0.9,"min_p":0.0,)"
+              R"("typical_p":0.7,"repeat_last_n":33,"temperature":0.8,"repeat_penalty":1.2,)"
+              R"("presence_penalty":1.5,"frequency_penalty":1.0,"penalize_newline":true,)"
+              R"("stop":["\n","user:"],"numa":false,"num_ctx":1024,"num_batch":2,"num_gpu":1,)"
+              R"("main_gpu":0,"use_mmap":true,"num_thread":8)"),
+      "options.typical_p, options.num_ctx, options.repeat_last_n");
+}
+
+TEST_F(OllamaApi, ATopPOf0LeavesOneToken) {
+  const SamplingParams params = sampling(R"("top_p":0)");
+  EXPECT_GT(params.top_p, 0.0F);
+  EXPECT_LT(params.top_p, 1e-30F);
+}
+
+TEST_F(OllamaApi, TakesOllamasDefaultsForLongConversations) {
+  respond(kChat, chat_with(R"("truncate":true,"shift":true)"), "a");
+}
+
+TEST_F(OllamaApi, AServedModelIsPulled) {
+  const http::Response stream = call("POST", "/api/pull", R"({"model":"alias:latest"})")->wait(200);
+  EXPECT_EQ(stream.body, "{\"status\":\"pulling manifest\"}\n{\"status\":\"success\"}\n");
+  EXPECT_EQ(stream.content_type, "application/x-ndjson");
+  const http::Response whole =
+      call("POST", "/api/pull", R"({"name":"fake","stream":false})")->wait(200);
+  EXPECT_EQ(whole.body, R"({"status":"success"})");
+  EXPECT_EQ(whole.content_type, "application/json");
+  EXPECT_THAT(call("POST", "/api/pull", "{}")->wait(404).body, HasSubstr("the model ''"));
+  EXPECT_EQ(call("POST", "/api/pull", R"({"model":"llama3.2"})")->wait(404).body,
+            R"({"error":"the model 'llama3.2' is not served; expected one of 'fake', 'alias'. The )"
+            R"(server downloads no models: run 'quire pull NAME' on its machine, then start it )"
+            R"(with that model"})");
+}
+
+// The supervisor reports how long the request waited for the model's process.
+TEST_F(OllamaApi, TheLoadTimeIsPartOfTheWholeTime) {
+  const auto exchange =
+      call("POST", kChat, chat_with(R"("stream":false)"), {{"x-quire-load-ns", "5000000000"}});
+  engine_.wait_for(1);
+  engine_.say(1, "a", FinishReason::kStop);
+  const std::string body = exchange->wait().body;
+  EXPECT_THAT(body, HasSubstr(R"("load_duration":5000000000,)"));
+  EXPECT_TRUE(std::regex_search(body, std::regex(R"("total_duration":[5-9]\d{9},)"))) << body;
 }
 
 TEST_F(OllamaApi, RestrictsTheText) {
@@ -332,8 +377,10 @@ TEST_F(OllamaApi, ARequestWithoutAPromptFindsTheModelLoaded) {
             object(R"("response":"")", end));
   EXPECT_EQ(loaded(kChat, R"({"model":"fake","messages":[],"keep_alive":-1})"),
             object(message(""), end));
-  EXPECT_THAT(loaded(kChat, R"({"model":"fake","messages":[],"keep_alive":"0s"})"),
-              HasSubstr("keep_alive; got 0 without a prompt"));
+  const http::Response unload =
+      call("POST", kChat, R"({"model":"fake","messages":[],"keep_alive":"0s"})")->wait(200);
+  EXPECT_EQ(fixed(unload.body), object(message(""), R"(,"done":true,"done_reason":"unload")"));
+  EXPECT_EQ(header(unload, "x-quire-ignored"), "keep_alive") << "the model stays loaded";
   EXPECT_EQ(call("POST", kChat, R"({"model":"other"})")->wait().status, 404);
 }
 
@@ -344,10 +391,15 @@ TEST_F(OllamaApi, RefusesByNameWithTheRemedy) {
       {
           {options(R"("mirostat":1)"), "options.mirostat; got 1, expected 0: this server does not"},
           {options(R"("tfs_z":0.5)"), "options.tfs_z; got 0.5, expected 1"},
-          {options(R"("typical_p":"a")"), "options.typical_p; got 'a', expected 1"},
+          {options(R"("typical_p":"a")"), "options.typical_p; got 'a', expected a number"},
+          {options(R"("typical_p":2)"), "options.typical_p; got 2, expected a number"},
           {options(R"("top_p":2)"), "options.top_p; got 2, expected a number"},
           {options(R"("repeat_penalty":0)"), "options.repeat_penalty; got 0"},
-          {options(R"("temprature":1)"), "options; got an unknown member 'temprature'"},
+          {options(R"("temprature":1)"),
+           "options; got an unknown member 'temprature', expected one of Ollama's API; did you "
+           "mean 'temperature'?"},
+          {options(R"("numctx":1)"), "did you mean 'num_ctx'?"},
+          {options(R"("xyzzy":1)"), "options; got an unknown member 'xyzzy', expected one of"},
           {options(R"("num_ctx":-1)"), "options.num_ctx; got -1"},
           {options(R"("num_predict":-3)"), "options.num_predict; got -3"},
           {options(R"("seed":1.5)"), "options.seed; got 1.5"},
@@ -363,8 +415,6 @@ TEST_F(OllamaApi, RefusesByNameWithTheRemedy) {
            "think; got 'much', expected true, false, 'none', 'minimal', 'low'"},
           {chat_with(R"("think":"low")"), "think; got it, but the server reads no reasoning"},
           {chat_with(R"("keep_alive":"soon")"), "keep_alive; got 'soon', expected seconds"},
-          {chat_with(R"("truncate":true)"), "truncate; got true"},
-          {chat_with(R"("shift":true)"), "shift; got true"},
           {chat_with(R"("top_logprobs":2)"), "top_logprobs; got 2 without logprobs"},
           {chat_with(std::string(R"("tools":[)") + kTool + "]"),
            "tools; got tools, but the model's chat template does not use them"},
@@ -456,7 +506,7 @@ TEST_F(OllamaApi, ErrorsHaveOllamasShape) {
       error(R"({"input":"a"})", key, "/api/embed"),
       HasSubstr(R"({"error":"the model 'fake' generates text and has no embeddings; serve an )"
                 "embedding model"));
-  EXPECT_THAT(error("{}", key, "/api/pull"), HasSubstr("run 'quire pull NAME'"));
+  EXPECT_THAT(error("{}", key, "/api/pull"), HasSubstr(R"({"error":"the model '' is not served)"));
   const auto running = call("POST", kChat, chat_with(), key);
   engine_.wait_for(1);
   EXPECT_THAT(error(chat_with(), key), HasSubstr(R"({"error":"[server] )"));
@@ -468,11 +518,12 @@ TEST_F(OllamaApi, ErrorsHaveOllamasShape) {
                   "{\"error\":\"[server] internal error; the server's log has the details\"}\n"));
 }
 
-// `curl -d` declares its body a form. A page of another site can do so, too, and is refused.
-TEST_F(OllamaApi, TakesABodyThatIsDeclaredAForm) {
+// `curl -d` declares its body a form, and litellm states no type. A page of another site can do so,
+// too, and is refused.
+TEST_F(OllamaApi, TakesABodyOfAnyTypeUnlessAPageSentIt) {
   start();
-  const auto send = [&](const std::string& path, http::Headers headers) {
-    headers.emplace_back("content-type", "application/x-www-form-urlencoded");
+  const auto send = [&](const std::string& path, const std::string& type, http::Headers headers) {
+    if (!type.empty()) headers.emplace_back("content-type", type);
     auto exchange = std::make_shared<FakeExchange>();
     service_->handle({.method = "POST",
                       .path = path,
@@ -483,10 +534,16 @@ TEST_F(OllamaApi, TakesABodyThatIsDeclaredAForm) {
                      exchange);
     return exchange->wait().status;
   };
-  EXPECT_EQ(send(kChat, {}), 200);
-  EXPECT_EQ(send(kChat, {{"origin", "https://a.example"}}), 415);
-  EXPECT_EQ(send(kChat, {{"sec-fetch-site", "cross-site"}}), 415);
-  EXPECT_EQ(send("/v1/chat/completions", {}), 415);
+  for (const std::string type :
+       {"application/x-www-form-urlencoded", "text/plain", "application/x-ndjson", ""}) {
+    EXPECT_EQ(send(kChat, type, {}), 200) << type;
+    EXPECT_EQ(send(kChat, type, {{"origin", "https://a.example"}}), 415) << type;
+    EXPECT_EQ(send(kChat, type, {{"origin", "null"}}), 415) << type;
+    EXPECT_EQ(send(kChat, type, {{"sec-fetch-site", "cross-site"}}), 415) << type;
+    // The other APIs expect JSON's type, or none; 400: the body is no request of this route.
+    EXPECT_EQ(send("/v1/chat/completions", type, {}), type.empty() ? 400 : 415) << type;
+    EXPECT_EQ(send("/v1/chat/completions", type, {{"origin", "https://a.example"}}), 415) << type;
+  }
 }
 
 TEST_F(OllamaApi, ADisconnectCancelsTheRequest) {

@@ -526,7 +526,11 @@ TEST_F(ServiceTest, ARouteThatIsNotServedNamesAnother) {
       {"/v1/v1/chat/completions", "the client's base URL has /v1 once too often; remove it"},
       {"/v1/chat", "use POST /v1/chat/completions"},
       {"/generate", "use POST /v1/completions"},
-      {"/api/pull", "this server has the one model of its start; run 'quire pull NAME'"},
+      {"/api/create", "the server makes no models; run 'quire pull NAME' on its machine"},
+      {"/api/blobs/sha256:0", "the server makes no models"},
+      {"/api/copy", "the server copies no models; its operator gives a model further names"},
+      {"/api/push", "the server uploads no models"},
+      {"/api/delete", "run 'quire rm NAME' on the server's machine"},
       {"/v1/imagesque", "GET /openapi.json lists all routes"},
   };
   for (const auto& [path, replacement] : replacements) {
@@ -916,7 +920,11 @@ TEST_F(ServiceTest, AFailedStreamIsLoggedWithAllItsBytes) {
 TEST_F(ServiceTest, OtherSitesMayCallOnlyIfTheOperatorAllowsThem) {
   const http::Headers from = {{"origin", "https://a.example"},
                               {"access-control-request-method", "POST"}};
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(call("OPTIONS", "/v1/models", "", from)->wait().status, 403);
+  end();
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("the Origin 'https://a.example' is not allowed; --allowed-origins allows"));
   EXPECT_EQ(header(get("/v1/models", from), "access-control-allow-origin"), "");
   end();
   start({.allowed_origins = {"https://a.example"}});
@@ -945,7 +953,11 @@ TEST_F(ServiceTest, ANameThatIsNotTheServersIsRefusedBeforeItsBody) {
                                                      .peer = ""});
   ASSERT_TRUE(refused.has_value());
   EXPECT_EQ(refused->status, 403);
+  EXPECT_THAT(refused->body, Not(HasSubstr("--"))) << "clients do not set flags";
+  ::testing::internal::CaptureStderr();
+  get("/v1/models", {{"host", "evil.example"}});
   end();
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("--allowed-hosts allows names"));
   start();
   EXPECT_EQ(get("/v1/models", {{"host", "any.example"}}).status, 200) << "the host is not checked";
 }

@@ -97,7 +97,8 @@ void handle(const std::string& name, Request&& request, const std::shared_ptr<Ex
                      std::string(request.header("x-request-id")) + "\",\"authorization\":\"" +
                      std::string(request.header("authorization")) + "\",\"x_api_key\":\"" +
                      std::string(request.header("x-api-key")) + "\",\"custom\":\"" +
-                     std::string(request.header("x-custom")) +
+                     std::string(request.header("x-custom")) + "\",\"load_ns\":\"" +
+                     std::string(request.header("x-quire-load-ns")) +
                      "\",\"body_bytes\":" + std::to_string(request.body.size()) + ",\"pad\":\"" +
                      std::string(static_cast<size_t>(number_after(request.body, "pad")), 'p') +
                      "\"}";

@@ -21,6 +21,7 @@ using quire::testing::HttpAnswer;
 using quire::testing::HttpClient;
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct Options {
   std::vector<ModelEntry> models = {
@@ -135,8 +136,52 @@ TEST(Supervisor, SendsEachRequestToTheModelThatItNames) {
   EXPECT_EQ(supervisor.post("/v1/completions", "not JSON").status, 400);
   EXPECT_EQ(supervisor.get("/nowhere").status, 404);
   EXPECT_EQ(supervisor.get("/v1/completions").status, 405);
+  EXPECT_EQ(supervisor.post("/health", "{}").header("allow"), "GET, HEAD");
   EXPECT_EQ(supervisor.state("c"), "unloaded");
   EXPECT_EQ(supervisor.metric("quire_supervisor_starts_total", "a"), 1);
+}
+
+TEST(Supervisor, DescribesItsOwnRoutes) {
+  const TestSupervisor supervisor;
+  const std::string description = supervisor.get("/openapi.json").body;
+  EXPECT_THAT(description, HasSubstr(R"("/models/load":{"post")"));
+  EXPECT_THAT(description, HasSubstr(R"("/models/unload":{"post")"));
+}
+
+TEST(Supervisor, AServedModelIsPulledWithoutAStart) {
+  const TestSupervisor supervisor;
+  const HttpAnswer pulled = supervisor.post("/api/pull", R"({"model":"first:latest"})");
+  EXPECT_EQ(pulled.status, 200);
+  EXPECT_THAT(pulled.body, HasSubstr("{\"status\":\"success\"}\n"));
+  EXPECT_EQ(supervisor.post("/api/pull", R"({"name":"b","stream":false})").body,
+            R"({"status":"success"})");
+  EXPECT_EQ(supervisor.state("a"), "unloaded");
+  const HttpAnswer unknown = supervisor.post("/api/pull", R"({"model":"x"})");
+  EXPECT_EQ(unknown.status, 404);
+  EXPECT_THAT(unknown.body, HasSubstr("run 'quire pull NAME' on its machine"));
+}
+
+TEST(Supervisor, ListsAliasesAsOllamasModels) {
+  const TestSupervisor supervisor;
+  const std::string tags = supervisor.get("/api/tags").body;
+  EXPECT_THAT(tags, HasSubstr(R"("name":"a:latest","model":"a:latest")"));
+  EXPECT_THAT(tags, HasSubstr(R"("name":"first:latest","model":"first:latest")"));
+  EXPECT_THAT(tags, Not(HasSubstr(R"("family")"))) << "not known before the first load";
+  const auto digest_after = [&](const std::string& name) {
+    return TestSupervisor::json_of(tags.substr(tags.find("\"" + name + ":latest\"")), "digest");
+  };
+  EXPECT_EQ(digest_after("a"), digest_after("first"));
+  EXPECT_NE(digest_after("a"), digest_after("b"));
+}
+
+TEST(Supervisor, ReportsTheTimeThatARequestWaitedForItsModel) {
+  const TestSupervisor supervisor({.models = {{.name = "a", .arguments = {"--start-ms=300"}}}});
+  const auto load_ms = [&](const std::string& more) {
+    const std::string body = supervisor.post("/api/chat", R"({"model":"a"})", more).body;
+    return std::atoll(TestSupervisor::json_of(body, "load_ns").c_str()) / 1'000'000;
+  };
+  EXPECT_GE(load_ms(""), 300);
+  EXPECT_LT(load_ms("x-quire-load-ns: 900000000000\r\n"), 300) << "a client cannot set it";
 }
 
 TEST(Supervisor, HasADefaultModel) {
@@ -429,7 +474,8 @@ TEST(Supervisor, HonoursKeepAlive) {
   EXPECT_THAT(supervisor.get("/api/tags").body, HasSubstr(R"("name":"c:latest")"));
   EXPECT_EQ(chat("b", "0").status, 200);
   EXPECT_TRUE(supervisor.becomes("b", "unloaded"));
-  const HttpAnswer unload = supervisor.post("/api/generate", R"({"model":"a","keep_alive":0})");
+  const HttpAnswer unload = supervisor.post("/api/generate", R"({"model":"first","keep_alive":0})");
+  EXPECT_THAT(unload.body, HasSubstr(R"("model":"first")"));
   EXPECT_THAT(unload.body, HasSubstr(R"("done_reason":"unload")"));
   EXPECT_TRUE(supervisor.becomes("a", "unloaded"));
   EXPECT_EQ(supervisor.metric("quire_supervisor_starts_total", "a"), 1)
@@ -475,7 +521,15 @@ TEST(Supervisor, RefusesFormsOfOtherSitesBeforeAModelStarts) {
       "13\r\n\r\n"
       "{\"model\":\"a\"}");
   EXPECT_EQ(client.receive().status, 415);
+  HttpClient page = supervisor.connect();
+  page.send(
+      "POST /api/chat HTTP/1.1\r\nHost: a\r\nOrigin: null\r\nContent-Length: 13\r\n\r\n"
+      "{\"model\":\"a\"}");
+  EXPECT_EQ(page.receive().status, 415);
   EXPECT_EQ(supervisor.state("a"), "unloaded");
+  HttpClient untyped = supervisor.connect();
+  untyped.send("POST /api/chat HTTP/1.1\r\nHost: a\r\nContent-Length: 13\r\n\r\n{\"model\":\"a\"}");
+  EXPECT_EQ(untyped.receive().status, 200);
 }
 
 TEST(Supervisor, DrainsCancelsAndLeavesNoProcess) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -51,6 +52,8 @@ class OllamaFields {
   FieldError read_num_predict(const Path& path, Element value);
   FieldError read_num_ctx(const Path& path, Element value);
   FieldError read_seed(const Path& path, Element value);
+  FieldError read_top_p(const Path& path, Element value);
+  FieldError read_typical_p(const Path& path, Element value);
   FieldError read_messages(const Path& path, Element value);
   FieldError read_message(const Path& path, const simdjson::dom::object& fields);
   FieldError read_tool_calls(const Path& path, Element value);
@@ -61,7 +64,6 @@ class OllamaFields {
   FieldError finish_logprobs();
   FieldError finish_thinking();
   FieldError finish_raw() const;
-  FieldError finish_load() const;
 
   // Ollama's calls need no ids, but some templates write them, and Mistral's accept only ids of 9
   // letters and digits. Ids are numbered, so that equal conversations have equal prefixes in the
@@ -128,7 +130,6 @@ FieldTable<OllamaFields> OllamaFields::generate_table() {
 }
 
 FieldTable<OllamaFields> OllamaFields::table() {
-  constexpr std::string_view kNotShortened = "false: no conversation is shortened";
   static constexpr auto kTable = std::to_array<BodyField<OllamaFields>>({
       {{"model", kTextValue, "A name from /api/tags; without it, the served model."},
        into<&GenerationRequest::model>},
@@ -150,15 +151,15 @@ FieldTable<OllamaFields> OllamaFields::table() {
         schema("seconds, or a duration such as `5m`",
                R"({"anyOf":[{"type":"number"},
                {"type":"string","pattern":"^[-+.0-9hmnsu]*[0-9][-+.0-9hmnsu]*$"}]})"),
-        "The model stays loaded. 0 is refused without a prompt, because it asks to unload it."},
+        "The model stays loaded. 0 without a prompt is named in `x-quire-ignored`."},
        call<&OllamaFields::read_keep_alive>},
       {{"logprobs", kBoolean, "Log probabilities of the tokens of the response."},
        into<&OllamaFields::logprobs_>},
       {{"top_logprobs", integer(0, kRequestLimits.max_logprobs), "A value above 0 needs logprobs."},
        into<&OllamaFields::top_logprobs_>},
       {kTemplateKwargsField, call<&ChatBuilder::read_template_kwargs>},
-      {only("truncate", "false", kNotShortened)},
-      {only("shift", "false", kNotShortened)},
+      {without_effect("truncate", "a conversation that does not fit the context is refused")},
+      {without_effect("shift", "an output ends where the context ends")},
       {only("_debug_render_only", "false", kOnlyFalse)},
   });
   return kTable;
@@ -238,7 +239,9 @@ FieldTable<OllamaFields> OllamaFields::options_table() {
   static const auto kTable = std::to_array<Row>({
       sampling("temperature", "temperature", "The same as in the other APIs."),
       sampling("top_k", "top_k", "The same as in the other APIs."),
-      sampling("top_p", "top_p", "The same as in the other APIs."),
+      {{"top_p", number({.min = 0, .max = 1}),
+        "0: the most likely token; otherwise the same as in the other APIs."},
+       call<&OllamaFields::read_top_p>},
       sampling("min_p", "min_p", "The same as in the other APIs."),
       sampling("stop", "stop", "The same as in the other APIs."),
       sampling("presence_penalty", "presence_penalty", "The same, over the output."),
@@ -261,7 +264,9 @@ FieldTable<OllamaFields> OllamaFields::options_table() {
        into<&OllamaFields::penalizes_newline_>},
       {only("mirostat", "0", "0: this server does not have this kind of sampling")},
       {only("tfs_z", "1", "1: this server does not have this kind of sampling")},
-      {only("typical_p", "1", "1: this server does not have this kind of sampling")},
+      {{"typical_p", number({.min = 0, .max = 1}),
+        "Has no effect; a value other than 1 is named in `x-quire-ignored`."},
+       call<&OllamaFields::read_typical_p>},
       {without_effect("mirostat_tau", "mirostat is off")},
       {without_effect("mirostat_eta", "mirostat is off")},
       {without_effect("num_keep", kOperators)},
@@ -298,6 +303,26 @@ FieldError OllamaFields::read_seed(const Path& path, Element value) {
   double number = 0;
   if (!value.get_double().get(number) && number == -1) return {};
   return chat_.read_sampling(path, "seed", value);
+}
+
+// 0 leaves one token in Ollama. The other APIs refuse it, because OpenAI's range excludes it.
+FieldError OllamaFields::read_top_p(const Path& path, Element value) {
+  double number = 0;
+  if (value.get_double().get(number) || number != 0) {
+    return chat_.read_sampling(path, "top_p", value);
+  }
+  request_.chat.engine_request.sampling.top_p = std::numeric_limits<float>::min();
+  return {};
+}
+
+// Scripts copy this option from Ollama's documentation, which sends all options in one example.
+FieldError OllamaFields::read_typical_p(const Path& path, Element value) {
+  double number = 0;
+  if (value.get_double().get(number) || !(number >= 0 && number <= 1)) {
+    return unexpected(path, value, "a number from 0 to 1");
+  }
+  if (number != 1) request_.chat.ignored.push_back(path.text());
+  return {};
 }
 
 // Values of 0 or less mean the rest of the context, which is the default.
@@ -447,13 +472,6 @@ FieldError OllamaFields::finish_raw() const {
   return {};
 }
 
-FieldError OllamaFields::finish_load() const {
-  if (!unloads_) return {};
-  return field_error("keep_alive",
-                     "got 0 without a prompt, by which Ollama unloads the model, expected another "
-                     "duration: the model stays loaded while the server runs");
-}
-
 FieldError OllamaFields::finish() {
   finish_penalties();
   QUIRE_RETURN_IF_FIELD_ERROR(finish_logprobs());
@@ -461,7 +479,8 @@ FieldError OllamaFields::finish() {
   const bool is_chat = use_ == OllamaUse::kChat;
   if (messages_) QUIRE_RETURN_IF_FIELD_ERROR(read_messages("messages", *messages_));
   request_.only_loads = is_chat ? chat_.messages.empty() : prompt_.empty();
-  if (request_.only_loads) QUIRE_RETURN_IF_FIELD_ERROR(finish_load());
+  request_.unloads = request_.only_loads && unloads_;
+  if (request_.unloads) request_.chat.ignored.emplace_back("keep_alive");
   if (is_raw_) {
     QUIRE_RETURN_IF_FIELD_ERROR(finish_raw());
     request_.raw_prompt = prompt_;
@@ -511,6 +530,30 @@ class ShowFields {
   std::string model_;
 };
 
+class PullFields {
+ public:
+  explicit PullFields(OllamaPull& out) : out_(out) {}
+
+  static FieldTable<PullFields> table() {
+    static constexpr auto kTable = std::to_array<BodyField<PullFields>>({
+        {{"model", kTextValue, "A name from /api/tags."}, into<&OllamaPull::model>},
+        {{"name", kTextValue, "The older name of model."}, into<&OllamaPull::model>},
+        {{"stream", kBoolean, "true by default."}, into<&OllamaPull::is_stream>},
+        {without_effect("insecure")},
+    });
+    return kTable;
+  }
+  auto parts() { return std::tie(out_); }
+  FieldError read(std::string_view name, Element value) {
+    const auto* const row = find_field(table(), name);
+    return row == nullptr ? FieldError() : row->read(*this, name, value);
+  }
+  FieldError finish() const { return {}; }
+
+ private:
+  OllamaPull& out_;
+};
+
 }  // namespace
 
 Parsed<OllamaRequest> parse_ollama_request(std::string_view body, const RequestDefaults& defaults,
@@ -524,6 +567,12 @@ Parsed<OllamaRequest> parse_ollama_request(std::string_view body, const RequestD
 Parsed<std::string> parse_ollama_show(std::string_view body, const RequestLimits& limits) {
   Parsed<std::string> parsed;
   parsed.error = read_body(body, limits, ShowFields(parsed.request));
+  return parsed;
+}
+
+Parsed<OllamaPull> parse_ollama_pull(std::string_view body, const RequestLimits& limits) {
+  Parsed<OllamaPull> parsed;
+  parsed.error = read_body(body, limits, PullFields(parsed.request));
   return parsed;
 }
 
@@ -542,7 +591,10 @@ std::vector<ObjectSchema> ollama_schemas() {
   generate.add(ChatBuilder::table());
   ObjectSchema show = {"OllamaShowRequest"};
   show.add(ShowFields::table());
-  return {std::move(options), std::move(chat), std::move(generate), std::move(show)};
+  ObjectSchema pull = {"OllamaPullRequest"};
+  pull.add(PullFields::table());
+  return {std::move(options), std::move(chat), std::move(generate), std::move(show),
+          std::move(pull)};
 }
 
 }  // namespace quire::server

@@ -1,5 +1,5 @@
-// The bodies of POST /api/chat, /api/generate and /api/show, Ollama's API, and their translation
-// into a conversation.
+// The bodies of POST /api/chat, /api/generate, /api/show and /api/pull, Ollama's API, and the
+// translation of the first two into a conversation.
 #pragma once
 
 #include <optional>
@@ -28,6 +28,8 @@ struct OllamaRequest {
   // The body has no prompt and no message: Ollama's clients load a model in this way. Nothing is
   // generated.
   bool only_loads = false;
+  // Such a request has keep_alive 0, by which Ollama unloads the model. `chat.ignored` names it.
+  bool unloads = false;
 };
 
 // Parses a body like parse_chat_request(), except that it streams by default. Each of Ollama's
@@ -39,6 +41,13 @@ Parsed<OllamaRequest> parse_ollama_request(std::string_view body, const RequestD
 
 // Returns the name of the model that the body of /api/show asks for; "" if it names none.
 Parsed<std::string> parse_ollama_show(std::string_view body, const RequestLimits& limits);
+
+// The body of POST /api/pull.
+struct OllamaPull {
+  std::string model = {};
+  bool is_stream = true;
+};
+Parsed<OllamaPull> parse_ollama_pull(std::string_view body, const RequestLimits& limits);
 
 // Returns the descriptions of these bodies.
 std::vector<ObjectSchema> ollama_schemas();

@@ -1,10 +1,13 @@
 #include "server/ollama_api/ollama_writer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "base/json_writer.h"
+#include "base/text.h"
 #include "base/utc_time.h"
 #include "server/openai/response_fields.h"
 #include "server/tools/output_blocks.h"
@@ -103,7 +106,7 @@ class OllamaWriter final : public ResponseWriter {
     out += '\n';
   }
 
-  std::string_view stream_type() const override { return "application/x-ndjson"; }
+  std::string_view stream_type() const override { return kOllamaStreamType; }
 
  private:
   friend OutputBlocks;  // calls begin_block(), add_to_block() and end_block()
@@ -179,8 +182,8 @@ class OllamaWriter final : public ResponseWriter {
     };
     const Clock::time_point first = first_output_.value_or(reply_.arrived);
     json.field("done_reason", finish_reason_ == FinishReason::kLength ? "length" : "stop");
-    write_duration("total_duration", reply_.arrived, Clock::now());
-    json.field("load_duration", 0);
+    write_duration("total_duration", reply_.arrived - reply_.load_time, Clock::now());
+    json.field("load_duration", reply_.load_time.count());
     json.field("prompt_eval_count", usage_.now().num_prompt_tokens);
     write_duration("prompt_eval_duration", scheduled_.value_or(first), first);
     json.field("eval_count", usage_.now().num_completion_tokens);
@@ -222,6 +225,20 @@ std::string ollama_without_prompt(OllamaUse use, std::string_view model, std::st
   json.field("done_reason", reason);
   json.end_object();
   return json.take();
+}
+
+std::string ollama_pulled(bool is_stream) {
+  const std::string end = R"({"status":"success"})";
+  return is_stream ? "{\"status\":\"pulling manifest\"}\n" + end + "\n" : end;
+}
+
+ApiError ollama_not_pulled(std::string_view model, std::string_view served) {
+  return make_api_error(404,
+                        fmt::format("the model '{}' is not served; expected one of {}. The server "
+                                    "downloads no models: run 'quire pull NAME' on its machine, "
+                                    "then start it with that model",
+                                    clipped(model), served),
+                        "model", "model_not_found");
 }
 
 }  // namespace quire::server

@@ -1,5 +1,5 @@
-// Writes the responses to POST /api/chat and /api/generate: one JSON object, or a stream of them,
-// one per line.
+// Writes the responses to POST /api/chat, /api/generate and /api/pull: one JSON object, or a stream
+// of them, one per line.
 #pragma once
 
 #include <chrono>
@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "server/ollama_api/ollama_request.h"
+#include "server/openai/api_error.h"
 #include "server/openai/response_writer.h"
 
 namespace quire::server {
@@ -21,7 +22,12 @@ struct OllamaReply {
   bool shows_thinking = true;
   std::optional<int> num_logprobs = {};  // likely tokens of each position; absent: no logprobs
   std::chrono::steady_clock::time_point arrived = {};
+  std::chrono::nanoseconds load_time = {};  // before the request arrived
 };
+
+// The header by which the supervisor reports to a model's process how many nanoseconds a request
+// waited for its start.
+inline constexpr std::string_view kLoadTimeField = "x-quire-load-ns";
 
 // Fails if a parser's name is unknown.
 Result<std::unique_ptr<ResponseWriter>> make_ollama_writer(OllamaReply reply, ResponseInfo info);
@@ -30,6 +36,13 @@ Result<std::unique_ptr<ResponseWriter>> make_ollama_writer(OllamaReply reply, Re
 // was unloaded.
 std::string ollama_without_prompt(OllamaUse use, std::string_view model, std::string_view reason);
 
+// Returns the response to POST /api/pull for a served model: one object, or a stream of them.
+std::string ollama_pulled(bool is_stream);
+// Returns the error of POST /api/pull for another name; `served` lists the names for the message.
+ApiError ollama_not_pulled(std::string_view model, std::string_view served);
+
+// The media type of streams.
+inline constexpr const char* kOllamaStreamType = "application/x-ndjson";
 // The version of Ollama whose API these routes follow. Clients compare it with the version that
 // they require.
 inline constexpr std::string_view kOllamaVersion = "0.12.11";

@@ -120,7 +120,9 @@ std::string error_body(const ApiError& error, ErrorShape shape) {
 std::string loggable(const ApiError& error) {
   constexpr int kBadRequest = 400;
   constexpr int kNotFound = 404;
-  if (error.http_status != kBadRequest && error.http_status != kNotFound) return error.message;
+  if (error.http_status != kBadRequest && error.http_status != kNotFound) {
+    return error.remedy.empty() ? error.message : error.message + "; " + error.remedy;
+  }
   std::string text = error.code.empty() ? error.type : error.code;
   if (!error.param.empty()) text += ' ' + error.param;
   return text;

@@ -45,17 +45,17 @@ FieldError check_tools(const ChatRequest& request, const RequestDefaults& defaul
   if (defaults.lacks_dialect) {
     return field_error(
         "tools",
-        fmt::format("got tools, but the format of the model's tool calls is not known; expected a "
-                    "tool_choice that forces or forbids calls (on routes that have one), or a "
-                    "server whose setting tool-call-parser names the format: {}",
+        fmt::format("got tools, but the format of the model's tool calls is not known; expected no "
+                    "tools, or that the server's setting tool-call-parser names the format: {}. On "
+                    "routes with a tool_choice, one that forces or forbids calls works too",
                     fmt::join(tool_call_parser_names(), ", ")));
   }
   if (defaults.has_generic_tools || !template_ignores(defaults, "tools")) return {};
   return field_error(
       "tools",
-      "got tools, but the model's chat template does not use them; expected no "
-      "tools, a tool_choice that forces or forbids calls (on routes that have one), or a server "
-      "with the setting generic-tools");
+      "got tools, but the model's chat template does not use them; expected no tools. The "
+      "server can write them into the prompt itself if its setting generic-tools is on. On routes "
+      "with a tool_choice, one that forces or forbids calls works too");
 }
 
 FieldError read_allowed_tools(const Path& path, const simdjson::dom::object& fields,

@@ -299,7 +299,7 @@ void get_kv_event_sources(ServerState& state, RequestContext&& context) {
 }
 
 void get_openapi(ServerState& /*state*/, RequestContext&& context) {
-  context.respond(openapi_json());
+  context.respond(openapi_json(NumModels::kOne));
 }
 
 void get_models(ServerState& state, RequestContext&& context) {

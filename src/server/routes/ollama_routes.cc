@@ -1,6 +1,9 @@
-// POST /api/chat and /api/generate, and the routes that describe the model, as Ollama has them.
+// POST /api/chat and /api/generate, and the routes that describe or fetch the model, as Ollama has
+// them.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <utility>
 
@@ -17,6 +20,15 @@ namespace {
 
 // --- Generation ---
 
+// Returns the time for which the request waited for the model; 0 without a supervisor.
+std::chrono::nanoseconds load_time_of(const http::Request& request) {
+  constexpr int64_t kMost = int64_t{24} * 3600 * 1'000'000'000;  // a client may set the header
+  const std::string_view text = request.header(kLoadTimeField);
+  int64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return std::chrono::nanoseconds(std::clamp<int64_t>(number, 0, kMost));
+}
+
 void generate_from(ServerState& state, RequestContext&& context, OllamaUse use) {
   Parsed<OllamaRequest> parsed =
       parse_ollama_request(context.request.body, request_defaults(state), use,
@@ -28,14 +40,16 @@ void generate_from(ServerState& state, RequestContext&& context, OllamaUse use) 
   const std::string model = chat.model.empty() ? state.config.model_names.front() : chat.model;
   if (request.only_loads) {
     if (refuse_unknown_model(state, context, chat.model)) return;
-    return context.respond(ollama_without_prompt(use, model, "load"));
+    report_ignored(context, chat.ignored);
+    return context.respond(ollama_without_prompt(use, model, request.unloads ? "unload" : "load"));
   }
   const OllamaReply reply = {.use = use,
                              .model = model,
                              .is_stream = chat.streaming.stream,
                              .shows_thinking = chat.include_reasoning,
                              .num_logprobs = chat.engine_request.sampling.logprobs,
-                             .arrived = context.log.arrived};
+                             .arrived = context.log.arrived,
+                             .load_time = load_time_of(context.request)};
   const auto make_writer = [reply](const auto& /*request*/, ResponseInfo&& info) {
     return make_ollama_writer(reply, std::move(info));
   };
@@ -174,6 +188,20 @@ void post_ollama_show(ServerState& state, RequestContext&& context) {
   json.field("modified_at", start_time(state));
   json.end_object();
   context.respond(json.take());
+}
+
+// Scripts pull the model before they use it. A served model is there.
+void post_ollama_pull(ServerState& state, RequestContext&& context) {
+  const Parsed<OllamaPull> parsed =
+      parse_ollama_pull(context.request.body, request_defaults(state).limits);
+  if (parsed.error) return context.refuse(*parsed.error);
+  const auto& [model, is_stream] = parsed.request;
+  if (is_served(state, model)) {
+    return context.respond(ollama_pulled(is_stream),
+                           is_stream ? kOllamaStreamType : "application/json");
+  }
+  const std::vector<std::string>& names = state.config.model_names;
+  context.refuse(ollama_not_pulled(model, fmt::format("'{}'", fmt::join(names, "', '"))));
 }
 
 void get_ollama_tags(ServerState& state, RequestContext&& context) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,13 +24,23 @@ QUIRE_EMBED(quire_openapi, QUIRE_ROUTES_DIR "/openapi_parts.json")
 namespace quire::server {
 namespace {
 
+// The supervisor's own handlers answer these; see Supervisor::own_routes().
+constexpr Route kRoutesOfSeveralModels[] = {
+    {"POST", "/models/load", Access::kNeedsKey, RunsOn::kTransport, nullptr},
+    {"POST", "/models/unload", Access::kNeedsKey, RunsOn::kTransport, nullptr},
+};
+
 const Route* find_route(std::string_view method, std::string_view path) {
-  const auto found = std::ranges::find_if(routes(), [&](const Route& route) {
+  const auto is_wanted = [&](const Route& route) {
     return route.path == path && std::ranges::equal(route.method, method, [](char a, char b) {
              return to_lower(a) == b;
            });
-  });
-  return found == routes().end() ? nullptr : &*found;
+  };
+  const std::span<const Route> common = routes();
+  const auto found = std::ranges::find_if(common, is_wanted);
+  if (found != common.end()) return &*found;
+  const auto* const own = std::ranges::find_if(kRoutesOfSeveralModels, is_wanted);
+  return own == std::end(kRoutesOfSeveralModels) ? nullptr : own;
 }
 
 std::vector<std::string_view> errors_of(const Route& route) {
@@ -150,7 +161,6 @@ void write_operation(const Route& route, simdjson::dom::object operation, JsonWr
 }
 
 void write_paths(simdjson::dom::object paths, JsonWriter& json) {
-  json.begin_object();
   for (const auto& [path, operations] : paths) {
     json.key(path);
     json.begin_object();
@@ -162,7 +172,6 @@ void write_paths(simdjson::dom::object paths, JsonWriter& json) {
     }
     json.end_object();
   }
-  json.end_object();
 }
 
 void write_components(simdjson::dom::object components, JsonWriter& json) {
@@ -182,15 +191,22 @@ void write_components(simdjson::dom::object components, JsonWriter& json) {
   json.end_object();
 }
 
-std::string make_openapi() {
+std::string make_openapi(NumModels num_models) {
   const auto frame = JsonDocument::parse(QUIRE_EMBEDDED_TEXT(quire_openapi), "openapi_parts.json");
   QUIRE_CHECK(frame.ok(), "[server] openapi_parts.json is not valid JSON");
   JsonWriter json;
   json.begin_object();
+  constexpr std::string_view kMorePaths = "paths_of_several_models";
   for (const auto& [name, value] : simdjson::dom::object(frame->root())) {
+    if (name == kMorePaths) continue;
     json.key(name);
     if (name == "paths") {
+      json.begin_object();
       write_paths(value, json);
+      if (num_models == NumModels::kSeveral) {
+        write_paths(frame->root()[kMorePaths].value_unsafe(), json);
+      };
+      json.end_object();
     } else if (name == "components") {
       write_components(value, json);
     } else {
@@ -212,9 +228,10 @@ std::vector<ObjectSchema> request_schemas() {
   return all;
 }
 
-const std::string& openapi_json() {
-  static const std::string document = make_openapi();
-  return document;
+const std::string& openapi_json(NumModels num_models) {
+  static const std::string one = make_openapi(NumModels::kOne);
+  static const std::string several = make_openapi(NumModels::kSeveral);
+  return num_models == NumModels::kOne ? one : several;
 }
 
 }  // namespace quire::server

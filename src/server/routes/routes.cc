@@ -58,14 +58,17 @@ constexpr std::string_view kOnlyText =
 constexpr std::string_view kNoFiles =
     "this server stores no files; send each request to POST /v1/chat/completions or /v1/responses";
 
-constexpr std::string_view kNoPull =
-    "this server has the one model of its start; run 'quire pull NAME', then 'quire serve NAME'";
+constexpr std::string_view kNoCreate =
+    "the server makes no models; run 'quire pull NAME' on its machine, then start it with that "
+    "model";
 
 // Routes that clients of OpenAI's, Ollama's, llama.cpp's and SGLang's servers ask for.
 constexpr Replacement kReplacements[] = {
-    {"/api/create", kNoPull},
-    {"/api/delete", "run 'quire rm NAME' while no server has the model"},
-    {"/api/pull", kNoPull},
+    {"/api/blobs", kNoCreate},
+    {"/api/copy", "the server copies no models; its operator gives a model further names"},
+    {"/api/create", kNoCreate},
+    {"/api/delete", "run 'quire rm NAME' on the server's machine, while no server has the model"},
+    {"/api/push", "the server uploads no models; copy the model's files instead"},
     {"/v1/assistants", "use POST /v1/responses, which replaces assistants"},
     {"/v1/audio", kOnlyText},
     {"/v1/batches", kNoFiles},
@@ -164,6 +167,7 @@ std::span<const Route> routes() {
       {"POST", "/api/embed", kNeedsKey, kWorker, post_ollama_embed, kEmbedding},
       {"POST", "/api/embeddings", kNeedsKey, kWorker, post_ollama_embeddings, kEmbedding},
       {"POST", "/api/show", kNeedsKey, kWorker, post_ollama_show},
+      {"POST", "/api/pull", kNeedsKey, kWorker, post_ollama_pull},
       {"GET", "/api/tags", kNeedsKey, kTransport, get_ollama_tags},
       {"GET", "/api/ps", kNeedsKey, kTransport, get_ollama_ps, kPolled},
       {"GET", "/api/version", kNeedsKey, kTransport, get_ollama_version},
@@ -223,15 +227,18 @@ std::string_view without_latest(std::string_view name) {
 
 }  // namespace
 
+bool is_served(const ServerState& state, std::string_view model) {
+  if (model.empty()) return false;
+  return model == state.config.model_path ||
+         std::ranges::any_of(state.config.model_names, [&](const std::string& name) {
+           return without_latest(name) == without_latest(model);
+         });
+}
+
 bool refuse_unknown_model(const ServerState& state, RequestContext& context,
                           const std::string& model) {
-  const ServiceConfig& config = state.config;
-  const std::vector<std::string>& names = config.model_names;
-  if (model.empty() || model == config.model_path) return false;
-  const bool is_served = std::ranges::any_of(names, [&](const std::string& name) {
-    return without_latest(name) == without_latest(model);
-  });
-  if (is_served) return false;
+  const std::vector<std::string>& names = state.config.model_names;
+  if (model.empty() || is_served(state, model)) return false;
   context.refuse(make_api_error(404,
                                 fmt::format("the model '{}' is not served; expected '{}'",
                                             clipped(model), fmt::join(names, "', '")),

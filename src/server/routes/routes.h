@@ -141,6 +141,7 @@ void post_count_tokens(ServerState& state, RequestContext&& context);
 void post_ollama_chat(ServerState& state, RequestContext&& context);
 void post_ollama_generate(ServerState& state, RequestContext&& context);
 void post_ollama_show(ServerState& state, RequestContext&& context);
+void post_ollama_pull(ServerState& state, RequestContext&& context);
 void get_ollama_tags(ServerState& state, RequestContext&& context);
 void get_ollama_ps(ServerState& state, RequestContext&& context);
 void get_ollama_version(ServerState& state, RequestContext&& context);
@@ -206,8 +207,10 @@ void generate_completion(ServerState& state, RequestContext&& context,
 std::optional<ApiError> tokenize(const ServerState& state, TokenizeRequest& request,
                                  std::vector<int32_t>& ids);
 
-// If the request names a model that is not served, refuses it and returns true. As in Ollama, a
-// name and the same name with ":latest" are equal.
+// Returns whether the model has this name or path. As in Ollama, a name and the same name with
+// ":latest" are equal.
+bool is_served(const ServerState& state, std::string_view model);
+// If the request names a model that is not served, refuses it and returns true.
 bool refuse_unknown_model(const ServerState& state, RequestContext& context,
                           const std::string& model);
 
@@ -217,7 +220,8 @@ RequestDefaults request_defaults(const ServerState& state);
 //
 // Returns the descriptions of the bodies of all requests, and of the objects in them.
 std::vector<ObjectSchema> request_schemas();
-// Returns the OpenAPI description of the server's routes.
-const std::string& openapi_json();
+// Returns the OpenAPI description of the routes of a server of one model, or of several.
+enum class NumModels { kOne, kSeveral };
+const std::string& openapi_json(NumModels num_models);
 
 }  // namespace quire::server
