@@ -84,6 +84,7 @@ void announce(const ServeOptions& options, const server::ServiceConfig& config,
            config.keys.empty() ? "none" : std::to_string(config.keys.size()));
   log_info("[server] {}", describe(plan_transit_memory(transport_limits(options), config)));
   warn_of_open_access(options, config, is_local);
+  if (!is_supervised()) warn_of_ollamas_variables();
   const std::string& name = config.model_names.front();
   const std::string url = address(options.transport, transport);
   if (logs_messages() && !is_supervised()) {

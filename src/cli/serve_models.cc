@@ -391,6 +391,7 @@ Result<int> run_supervisor(const ServeOptions& options, const ModelsOptions& mod
       supervisor::SupervisorConfig config,
       supervisor_config(options, models_options, log, std::move(models), port, folder->path()));
   warn_of_open_access(options, config.service, port.is_local);
+  warn_of_ollamas_variables();
   ::setenv(kSupervised, "1", 1);  // for the processes; this one has no other threads yet
   supervisor::Supervisor supervisor(std::move(config));
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<http::Server> transport,

@@ -87,4 +87,19 @@ void warn_of_open_access(const ServeOptions& options, const server::ServiceConfi
   }
 }
 
+void warn_of_ollamas_variables() {
+  struct Variable {
+    const char* name;
+    std::string_view remedy;
+  };
+  constexpr Variable kVariables[] = {
+      {"OLLAMA_HOST", "--host and --port set the address"},
+      {"OLLAMA_KEEP_ALIVE", "with --models-dir or --models, --sleep-idle-seconds unloads models"},
+      {"OLLAMA_MODELS", "QUIRE_MODELS or --models-dir names the folder of the models"},
+  };
+  for (const auto& [name, remedy] : kVariables) {
+    if (std::getenv(name) != nullptr) log_warning("[server] {} is ignored; {}", name, remedy);
+  }
+}
+
 }  // namespace quire::cli

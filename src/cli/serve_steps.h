@@ -35,6 +35,8 @@ http::ServerConfig transport_config(const ServeOptions& options);
 std::string address(const http::ServerConfig& config, const http::Server& transport);
 void warn_of_open_access(const ServeOptions& options, const server::ServiceConfig& config,
                          bool is_local);
+// Warns of variables that configure Ollama's server.
+void warn_of_ollamas_variables();
 
 // Accepts requests, which `service` handles. The service must outlive the result.
 template <class Service>
