@@ -75,6 +75,10 @@ std::string text_of_time(fs::file_time_type time) {
       std::chrono::time_point_cast<system_clock::duration>(std::chrono::file_clock::to_sys(time)));
 }
 
+std::string text_of_seconds(int64_t unix_seconds) {
+  return utc_time(system_clock::time_point(std::chrono::seconds(unix_seconds)));
+}
+
 }  // namespace
 
 FileFacts facts_of_files(const fs::path& files) {
@@ -122,8 +126,7 @@ std::string anthropic_model_json(const ReportedModel& model, int64_t created) {
   json.field("type", "model");
   json.field("id", std::string_view(model.entry.name));
   json.field("display_name", std::string_view(model.entry.name));
-  json.field("created_at",
-             std::string_view(utc_time(system_clock::time_point(std::chrono::seconds(created)))));
+  json.field("created_at", std::string_view(text_of_seconds(created)));
   if (const auto length = json_member(model.status.model_json, "max_model_len"); !length.empty()) {
     json.key("max_input_tokens");
     json.raw(length);
@@ -132,11 +135,15 @@ std::string anthropic_model_json(const ReportedModel& model, int64_t created) {
   return json.take();
 }
 
-std::string ollama_tag_json(const ReportedModel& model, const std::string& name) {
+std::string ollama_tag_json(const ReportedModel& model, const std::string& name,
+                            int64_t started_at) {
   JsonWriter json;
   json.begin_object();
   write_ollama_names(name, json);
-  json.field("modified_at", std::string_view(model.files.modified_at));
+  // Clients parse the time, and the embedded model has no file.
+  const std::string& modified = model.files.modified_at;
+  json.field("modified_at",
+             std::string_view(modified.empty() ? text_of_seconds(started_at) : modified));
   json.field("size", model.files.num_bytes);
   write_ollama_details(model, json);
   json.end_object();

@@ -30,7 +30,8 @@ struct ReportedModel {
 std::string model_json(const ReportedModel& model, int64_t created);
 std::string anthropic_model_json(const ReportedModel& model, int64_t created);
 // The entries of Ollama's /api/tags, for the name or an alias, and /api/ps.
-std::string ollama_tag_json(const ReportedModel& model, const std::string& name);
+std::string ollama_tag_json(const ReportedModel& model, const std::string& name,
+                            int64_t started_at);
 std::string ollama_ps_json(const ReportedModel& model);
 
 // Prometheus text with a sample per model.

@@ -170,12 +170,9 @@ std::optional<ApiError> Supervisor::find(Context& context, Target& target) const
   }
   const std::string routed = server::routed_path(context.request.path);
   std::string allowed;
-  // A process may have the same route as the supervisor.
   const auto allow = [&](std::string_view other) {
-    const std::string_view methods = other == "GET" ? "GET, HEAD" : other;
-    if (allowed.find(methods) != std::string::npos) return;
-    allowed += allowed.empty() ? "" : ", ";
-    allowed += methods;
+    if (!allowed.empty()) allowed += ", ";
+    allowed += other == "GET" ? "GET, HEAD" : other;
   };
   for (const Route& route : own_routes()) {
     if (route.path != routed && route.path != without_slashes(context.request.path)) continue;
@@ -186,6 +183,8 @@ std::optional<ApiError> Supervisor::find(Context& context, Target& target) const
     target.own = &route;
     return route.is_public ? std::nullopt : authorize(service_, context);
   }
+  // The routes of a process may have the same path.
+  if (!allowed.empty()) return wrong_method(context, allowed);
   for (const server::Route& route : server::routes()) {
     if (!match_path(route, routed)) continue;
     if (route.method == verb) return authorize(service_, context);
@@ -501,9 +500,10 @@ void Supervisor::answer_ollama_pull(Context&& context) {
 void Supervisor::answer_ollama_tags(Context&& context) {
   std::string list;
   report([&](const ReportedModel& model) {
-    list += (list.empty() ? "" : ",") + ollama_tag_json(model, model.entry.name);
+    list +=
+        (list.empty() ? "" : ",") + ollama_tag_json(model, model.entry.name, service_.started_at);
     for (const std::string& alias : model.entry.aliases) {
-      list += "," + ollama_tag_json(model, alias);
+      list += "," + ollama_tag_json(model, alias, service_.started_at);
     }
   });
   context.respond("{\"models\":[" + list + "]}");

@@ -144,7 +144,7 @@ class OllamaTest(ClientCase):
             (lambda: self.chat(options={"mirostat": 2}), "options.mirostat; got 2, expected 0"),
             (lambda: self.generate(images=[b"image"]), "images; got a list of 1, expected none"),
             (lambda: self.generate(context=[1, 2]), "POST /api/chat takes the messages"),
-            (lambda: self.client.embed(self.model, "a"), "use POST /v1/embeddings"),
+            (lambda: self.client.embed(self.model, "a"), "serve an embedding model"),
             (lambda: self.client.pull("other"), "run 'quire pull NAME'"),
             (lambda: self.client.delete("other"), "run 'quire rm NAME'"),
         ]

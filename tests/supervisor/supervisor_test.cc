@@ -137,6 +137,7 @@ TEST(Supervisor, SendsEachRequestToTheModelThatItNames) {
   EXPECT_EQ(supervisor.get("/nowhere").status, 404);
   EXPECT_EQ(supervisor.get("/v1/completions").status, 405);
   EXPECT_EQ(supervisor.post("/health", "{}").header("allow"), "GET, HEAD");
+  EXPECT_EQ(supervisor.get("/models/load").header("allow"), "POST") << "no model's name";
   EXPECT_EQ(supervisor.state("c"), "unloaded");
   EXPECT_EQ(supervisor.metric("quire_supervisor_starts_total", "a"), 1);
 }
@@ -167,6 +168,7 @@ TEST(Supervisor, ListsAliasesAsOllamasModels) {
   EXPECT_THAT(tags, HasSubstr(R"("name":"a:latest","model":"a:latest")"));
   EXPECT_THAT(tags, HasSubstr(R"("name":"first:latest","model":"first:latest")"));
   EXPECT_THAT(tags, Not(HasSubstr(R"("family")"))) << "not known before the first load";
+  EXPECT_THAT(tags, HasSubstr(R"("modified_at":"1970-01-01T)")) << "the start: there are no files";
   const auto digest_after = [&](const std::string& name) {
     return TestSupervisor::json_of(tags.substr(tags.find("\"" + name + ":latest\"")), "digest");
   };
