@@ -189,8 +189,8 @@ Result<int> run(const ServeOptions& options) {
 }
 
 // Prints the memory that the model would take.
-Result<int> print_plan(const ServeOptions& options) {
-  const Result<MemoryNeed> need = plan_memory_need(options.engine);
+Result<int> print_plan(const ServeOptions& options, int64_t freed_bytes) {
+  const Result<MemoryNeed> need = plan_memory_need(options.engine, freed_bytes);
   const bool is_short = need.status().code() == StatusCode::kResourceExhausted;
   if (!need.ok() && !is_short) return need.status();
   JsonWriter json;
@@ -213,6 +213,7 @@ Command serve_command() {
   const auto options = std::make_shared<ServeOptions>();
   const auto models = std::make_shared<ModelsOptions>();
   const auto plan_only = std::make_shared<bool>(false);
+  const auto plan_freed_bytes = std::make_shared<int64_t>(0);
   Command command;
   command.name = "serve";
   command.summary = "Serve models over HTTP with the APIs of OpenAI, Anthropic and Ollama";
@@ -223,6 +224,8 @@ Command serve_command() {
   add_serve_flags(command.flags, options.get());
   command.flags.toggle("--plan-only", plan_only.get(),
                        "Print the memory that the model would take, as JSON, and exit");
+  command.flags.bytes("--plan-freed-bytes", plan_freed_bytes.get(),
+                      "With --plan-only: count this memory of other programs as free");
   command.flags.observe([models](const std::string& name, std::string_view value) {
     models->given.emplace_back(name, value);
   });
@@ -232,14 +235,14 @@ Command serve_command() {
     check(*options, complaints);
     check(*options, *models, complaints);
   };
-  command.run = [options, models, plan_only, log = command.log]() -> Result<int> {
+  command.run = [options, models, plan_only, plan_freed_bytes, log = command.log]() -> Result<int> {
     if (models->is_set()) return run_supervisor(*options, *models, *log);
     if (options->engine.model.empty()) {
       DefaultModel chosen = default_model();
       log_info("[server] {}", chosen.note);
       options->engine.model = std::move(chosen.model);
     }
-    if (*plan_only) return print_plan(*options);
+    if (*plan_only) return print_plan(*options, *plan_freed_bytes);
     QUIRE_RETURN_IF_ERROR(pull_missing_model(options->engine));
     return run(*options);
   };

@@ -5,6 +5,7 @@
 
 #include "start/model_files.h"
 #include "start/node_setup.h"
+#include "start/plan_rank.h"
 #include "start/replica_plan.h"
 #include "start/settings.h"
 #include "start/speculation.h"
@@ -20,7 +21,8 @@ int64_t bytes_of(const EnginePlan& plan) {
 
 }  // namespace
 
-Result<MemoryNeed> plan_memory_need(const EngineConfig& wanted) {
+Result<MemoryNeed> plan_memory_need(const EngineConfig& wanted, int64_t freed_bytes) {
+  assume_freed(freed_bytes);
   QUIRE_ASSIGN_OR_RETURN(const EngineConfig config, place_node(wanted));
   QUIRE_RETURN_IF_ERROR(check_settings(config));
   QUIRE_ASSIGN_OR_RETURN(const Speculation given, read_speculation(config.speculative_config));
@@ -32,7 +34,7 @@ Result<MemoryNeed> plan_memory_need(const EngineConfig& wanted) {
   MemoryNeed need = {.is_on_gpu = device.kind != DeviceKind::kCpu};
   for (const PlannedReplica& replica : replicas) {
     for (const EnginePlan& plan : replica.plans) {
-      const int64_t free_bytes = plan.memory_request.budget.free_bytes;
+      const int64_t free_bytes = plan.memory_request.budget.free_bytes - freed_bytes;
       if (need.is_on_gpu) {
         need.num_bytes = std::max(need.num_bytes, bytes_of(plan));
         need.free_bytes = std::max(need.free_bytes, free_bytes);

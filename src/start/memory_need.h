@@ -18,7 +18,7 @@ struct MemoryNeed {
 };
 
 // Plans the engine as its start would. Fails as the start would, with kResourceExhausted if the
-// free memory is too small.
-Result<MemoryNeed> plan_memory_need(const EngineConfig& config);
+// free memory is too small. `freed_bytes` of other programs count as free, as if these had ended.
+Result<MemoryNeed> plan_memory_need(const EngineConfig& config, int64_t freed_bytes = 0);
 
 }  // namespace quire

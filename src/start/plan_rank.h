@@ -24,6 +24,10 @@ struct PlanInputs {
   std::shared_ptr<const TuningTable> table;  // empty until find_shared_table()
 };
 
+// Adds to the free memory of all later plans of this process, which are made for a time at which
+// other programs have ended. Not for several threads.
+void assume_freed(int64_t num_bytes);
+
 // Returns the runner's sizes, without the sizes that depend on the KV groups, the weights or the
 // drafter.
 RunnerSizes runner_sizes(const PlanInputs& in);

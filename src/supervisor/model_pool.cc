@@ -38,8 +38,15 @@ std::string_view name_of(ModelState state) {
   return "failed";
 }
 
+std::string does_not_start(std::string_view model) {
+  return fmt::format(
+      "[supervisor] the model '{}' does not start; the server's log has the reason, and so has its "
+      "status in /v1/models",
+      model);
+}
+
 Lease::~Lease() {
-  pool_.release(model_, *instance_);
+  pool_.release(model_, *instance_, is_lost_);
 }
 
 ModelPool::ModelPool(PoolConfig config)
@@ -94,8 +101,7 @@ void ModelPool::submit(size_t idx, std::shared_ptr<PoolRequest> request) {
     } else if (model.phase == Phase::kUnloaded && now < model.retry_at) {
       const auto left = std::chrono::ceil<seconds>(model.retry_at - now);
       refuse_queue(model,
-                   {.message = fmt::format("[supervisor] the model '{}' does not start: {}",
-                                           config_.models[idx].name, model.counts.error),
+                   {.message = does_not_start(config_.models[idx].name),
                     .code = "model_not_started",
                     .retry_after = left},
                    after);
@@ -146,9 +152,10 @@ void ModelPool::leave(size_t idx, const PoolRequest& request) {
   queue.erase(found);
 }
 
-void ModelPool::release(size_t idx, Instance& instance) {
+void ModelPool::release(size_t idx, Instance& instance, bool is_lost) {
   const std::lock_guard lock(mutex_);
   --instance.num_running;
+  if (is_lost) ++instance.num_lost;
   models_[idx].last_used = Clock::now();
   if (instance.num_running == 0) wake();
 }

@@ -48,10 +48,16 @@ struct Instance {
   std::unique_ptr<Child> child;        // used by the pool's thread only
   std::unique_ptr<Upstream> upstream;  // must outlive the requests that run
   std::string socket;
-  int num_running = 0;  // guarded by the pool's mutex
+  // Guarded by the pool's mutex.
+  int num_running = 0;
+  int num_lost = 0;  // requests whose connection the process has closed
 };
 
 class ModelPool;
+
+// The message for clients. The log and the model's status have the reason, which may name flags and
+// paths of the server.
+std::string does_not_start(std::string_view model);
 
 // Keeps the model busy while a request runs.
 class Lease {
@@ -63,11 +69,14 @@ class Lease {
   Lease& operator=(const Lease&) = delete;
 
   Upstream& upstream() const { return *instance_->upstream; }
+  // The process has closed the connection before the end of the response.
+  void mark_lost() { is_lost_ = true; }
 
  private:
   ModelPool& pool_;
   const size_t model_;
   const std::shared_ptr<Instance> instance_;
+  bool is_lost_ = false;
 };
 
 // The reason for which a request does not run.
@@ -157,7 +166,9 @@ class ModelPool {
     bool is_load_asked = false;  // by load(), so that it starts without a request
     bool is_held = false;        // to be unloaded for another model
     bool unloads_when_idle = false;
-    bool was_short = false;  // the last plan did not fit into the free memory
+    bool was_short = false;    // the last plan did not fit into the free memory
+    bool plans_alone = false;  // the planner counts the memory of all other models as free
+    bool fits_alone = false;   // for this start, such a plan has succeeded
     Clock::time_point last_used = {};
     Clock::time_point began = {};  // the start
     Clock::time_point kill_at = {};
@@ -179,15 +190,18 @@ class ModelPool {
   void read_output(size_t idx, Child& child, Actions& after);
   void step(Actions& after);
   void expire_waiting(size_t idx, Actions& after);
-  void unload_if_due(Model& model);
+  std::string lateness(size_t idx) const;
+  void unload_if_due(size_t idx);
   void start_wanted(Actions& after);
   // Returns false if the model, and all models after it, have to wait.
   bool start_next(size_t idx, Actions& after);
-  bool make_room_for(size_t idx);
+  void make_room_for(const UnloadChoice& choice, size_t idx);
   void make_room_for_plan(size_t idx, Actions& after);
   std::vector<LiveModel> live_models() const;
   Capacity capacity(const std::vector<LiveModel>& live);
-  void begin_plan(size_t idx, Actions& after);
+  int64_t bytes_to_free(const std::vector<LiveModel>& live) const;
+  // freed_bytes: of other models, which the plan counts as free.
+  void begin_plan(size_t idx, std::optional<int64_t> freed_bytes, Actions& after);
   void end_plan(size_t idx, Actions& after);
   void begin_start(size_t idx, Actions& after);
   void end_start(size_t idx, Actions& after);
@@ -206,7 +220,7 @@ class ModelPool {
   void run_queue(size_t idx, Actions& after);
   void run_all(size_t idx, Actions& after);
   void refuse_queue(Model& model, const PoolRefusal& refusal, Actions& after);
-  void release(size_t idx, Instance& instance);
+  void release(size_t idx, Instance& instance, bool is_lost);
   bool is_idle(const Model& model) const;
   std::optional<Clock::time_point> expiry(const Model& model) const;
   ModelState state_of(const Model& model) const;

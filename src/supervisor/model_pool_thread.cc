@@ -181,7 +181,7 @@ void ModelPool::step(Actions& after) {
     Model& model = models_[idx];
     model.is_held = false;
     expire_waiting(idx, after);
-    unload_if_due(model);
+    unload_if_due(idx);
     if (model.phase == Phase::kUnloading && now >= model.kill_at) {
       model.instance->child->signal(SIGKILL);
       model.kill_at = now + kMaxPause;
@@ -195,24 +195,43 @@ void ModelPool::expire_waiting(size_t idx, Actions& after) {
   Model& model = models_[idx];
   const Clock::time_point now = Clock::now();
   while (!model.queue.empty() && model.queue.front().deadline <= now) {
-    const PoolRefusal refusal = {
-        .message = fmt::format(
-            "[supervisor] the model '{}' did not start within {} s; send the request again later",
-            config_.models[idx].name,
-            std::chrono::duration_cast<seconds>(config_.start_timeout).count()),
-        .code = "model_start_timeout",
-        .retry_after = seconds(5)};
+    const PoolRefusal refusal = {.message = lateness(idx) + "; send the request again later",
+                                 .code = "model_start_timeout",
+                                 .retry_after = seconds(5)};
     after.push_back(
         [request = std::move(model.queue.front().request), refusal] { request->refuse(refusal); });
     model.queue.pop_front();
   }
 }
 
-void ModelPool::unload_if_due(Model& model) {
+// The reason for which a request has waited too long.
+std::string ModelPool::lateness(size_t idx) const {
+  const int64_t limit = std::chrono::duration_cast<seconds>(config_.start_timeout).count();
+  std::string others;
+  for (const LiveModel& other : live_models()) {
+    if (other.idx == idx || !other.is_busy) continue;
+    others += fmt::format("{}'{}'", others.empty() ? "" : ", ", config_.models[other.idx].name);
+  }
+  const Phase phase = models_[idx].phase;
+  if (others.empty() || phase == Phase::kPlanning || phase == Phase::kStarting) {
+    return fmt::format("[supervisor] the model '{}' did not start within {} s",
+                       config_.models[idx].name, limit);
+  }
+  return fmt::format(
+      "[supervisor] the model '{}' got no room within {} s, because other models were busy: {}",
+      config_.models[idx].name, limit, others);
+}
+
+void ModelPool::unload_if_due(size_t idx) {
+  Model& model = models_[idx];
   const std::optional<Clock::time_point> expires = expiry(model);
   const bool is_due = model.unloads_when_idle || (expires && *expires <= Clock::now());
   const bool is_starting = model.phase == Phase::kStarting && model.unloads_when_idle;
-  if (is_starting || (is_due && is_idle(model))) begin_unload(model);
+  if (!is_starting && !(is_due && is_idle(model))) return;
+  log_info("[supervisor] unloading {}, {}", config_.models[idx].name,
+           model.unloads_when_idle ? "as a request asks for"
+                                   : "which had no requests for the time that it stays loaded");
+  begin_unload(model);
 }
 
 // --- Starts ---
@@ -224,6 +243,7 @@ void ModelPool::start_wanted(Actions& after) {
     std::erase(wanted_, idx);
     models_[idx].is_wanted = false;
     models_[idx].is_load_asked = false;
+    models_[idx].fits_alone = false;
   }
 }
 
@@ -233,32 +253,46 @@ bool ModelPool::start_next(size_t idx, Actions& after) {
   if (!has_demand && model.phase == Phase::kUnloaded) return true;
   if (model.phase == Phase::kPlanning || model.phase == Phase::kUnloading) return false;
   if (model.phase != Phase::kUnloaded) return true;
-  if (model.memory) {
-    if (!make_room_for(idx)) return false;
-    begin_start(idx, after);
-    return true;
-  }
   const std::vector<LiveModel> live = live_models();
-  if (std::ranges::any_of(live, &LiveModel::is_leaving)) return false;
-  if (model.was_short) {
-    make_room_for_plan(idx, after);
+  UnloadChoice choice;
+  if (model.memory) {
+    choice = choose_unloads(live, *model.memory, capacity(live));
+    if (choice.action == UnloadChoice::Action::kStart) {
+      begin_start(idx, after);
+      return true;
+    }
   } else {
-    begin_plan(idx, after);
+    if (std::ranges::any_of(live, &LiveModel::is_leaving)) return false;
+    if (!model.was_short) {
+      begin_plan(idx, std::nullopt, after);
+      return false;
+    }
+  }
+  // Other models would be unloaded in vain for a model that does not start even without them.
+  if (!model.fits_alone && !live.empty()) {
+    begin_plan(idx, bytes_to_free(live), after);
+  } else if (!model.memory) {
+    make_room_for_plan(idx, after);
+  } else if (choice.action == UnloadChoice::Action::kNeverFits) {
+    fail_start(idx,
+               fmt::format("its plan of {} MiB exceeds the memory without other models; expected "
+                           "at most {} MiB",
+                           model.memory->num_bytes >> 20, host_capacity_ >> 20),
+               after);
+  } else {
+    make_room_for(choice, idx);
   }
   return false;
 }
 
-// Returns whether there is room now. Otherwise unloads idle models, or holds busy ones.
-bool ModelPool::make_room_for(size_t idx) {
-  const std::vector<LiveModel> live = live_models();
-  const UnloadChoice choice = choose_unloads(live, *models_[idx].memory, capacity(live));
+// Unloads idle models, or holds busy ones.
+void ModelPool::make_room_for(const UnloadChoice& choice, size_t idx) {
   for (const size_t other : choice.unload) {
     log_info("[supervisor] unloading {} to make room for {}", config_.models[other].name,
              config_.models[idx].name);
     begin_unload(models_[other]);
   }
   for (const size_t other : choice.hold) models_[other].is_held = true;
-  return choice.action == UnloadChoice::Action::kStart;
 }
 
 // The free memory was too little for a plan: frees some of it, one model at a time.
@@ -303,6 +337,18 @@ Capacity ModelPool::capacity(const std::vector<LiveModel>& live) {
   return capacity;
 }
 
+// The memory that the end of these models frees: of the host or of a GPU, whichever is more,
+// because the device of a model without a plan is not known.
+int64_t ModelPool::bytes_to_free(const std::vector<LiveModel>& live) const {
+  int64_t host_bytes = 0;
+  int64_t gpu_bytes = 0;
+  for (const LiveModel& model : live) {
+    (model.memory.is_on_gpu ? gpu_bytes : host_bytes) += model.memory.num_bytes;
+  }
+  const int64_t taken = std::max<int64_t>(host_capacity_ - config_.free_host_bytes(), 0);
+  return std::max(gpu_bytes, std::min(host_bytes, taken));
+}
+
 std::vector<std::string> ModelPool::arguments_of(size_t idx) const {
   const ModelEntry& entry = config_.models[idx];
   std::vector<std::string> words = {"serve"};
@@ -313,15 +359,17 @@ std::vector<std::string> ModelPool::arguments_of(size_t idx) const {
   return words;
 }
 
-void ModelPool::begin_plan(size_t idx, Actions& after) {
+void ModelPool::begin_plan(size_t idx, std::optional<int64_t> freed_bytes, Actions& after) {
   Model& model = models_[idx];
   std::vector<std::string> words = arguments_of(idx);
   words.insert(words.end(), {"--plan-only", "--log-level=error"});
+  if (freed_bytes) words.push_back(fmt::format("--plan-freed-bytes={}", *freed_bytes));
   Result<std::unique_ptr<Child>> child = Child::start(config_.program, words);
   if (!child.ok()) return fail_start(idx, child.status().message(), after);
   model.plan_json.clear();
   model.last_line.clear();
   model.planner = std::move(*child);
+  model.plans_alone = freed_bytes.has_value();
   model.phase = Phase::kPlanning;
 }
 
@@ -333,6 +381,10 @@ void ModelPool::end_plan(size_t idx, Actions& after) {
   const auto num_bytes = parse_whole<int64_t>(json_member(json, "num_bytes"));
   const auto free_bytes = parse_whole<int64_t>(json_member(json, "free_bytes"));
   if (planner->has_succeeded() && num_bytes && free_bytes && *num_bytes >= 0) {
+    if (model.plans_alone) {
+      model.fits_alone = true;
+      return;
+    }
     model.memory = {.is_on_gpu = json_member(json, "is_on_gpu") == "true", .num_bytes = *num_bytes};
     if (!model.memory->is_on_gpu) return;
     int64_t capacity = *free_bytes;
@@ -344,6 +396,7 @@ void ModelPool::end_plan(size_t idx, Actions& after) {
   }
   if (const std::string error = json_string(json_member(json, "too_little_memory"));
       !error.empty()) {
+    if (model.plans_alone) return fail_start(idx, error, after);
     model.was_short = true;
     model.last_line = error;
     return;
@@ -407,6 +460,7 @@ void ModelPool::fail_start(size_t idx, const std::string& reason, Actions& after
   Model& model = models_[idx];
   model.phase = Phase::kUnloaded;
   model.was_short = false;
+  model.fits_alone = false;
   ++model.counts.num_failed_starts;
   model.counts.error = reason;
   const seconds pause = std::min(kMaxBackOff, seconds(1) * (1 << std::min(model.num_failures, 6)));
@@ -418,8 +472,7 @@ void ModelPool::fail_start(size_t idx, const std::string& reason, Actions& after
   log_error("[supervisor] {} does not start: {}; the next request may start it again in {} s",
             config_.models[idx].name, reason, pause.count());
   refuse_queue(model,
-               {.message = fmt::format("[supervisor] the model '{}' does not start: {}",
-                                       config_.models[idx].name, reason),
+               {.message = does_not_start(config_.models[idx].name),
                 .code = "model_not_started",
                 .retry_after = pause},
                after);
@@ -451,9 +504,10 @@ void ModelPool::end_process(size_t idx, Actions& after) {
     model.unloads_when_idle = false;
     model.counts.error = failure_text(*instance->child, model.last_line);
     log_error(
-        "[supervisor] the process of {} ended with {} while {} requests ran; the next request "
-        "starts it again",
-        config_.models[idx].name, instance->child->end_text(), instance->num_running);
+        "[supervisor] the process of {} ended with {}, with requests in progress: {}; the next "
+        "request starts it again",
+        config_.models[idx].name, instance->child->end_text(),
+        instance->num_running + instance->num_lost);
     ended_.push_back(instance);
   }
   if (!model.queue.empty() && !is_closed_) want(idx);

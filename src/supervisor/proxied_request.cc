@@ -191,9 +191,13 @@ bool ProxiedRequest::on_body(std::string_view piece) {
 }
 
 void ProxiedRequest::on_end(const Status& status) {
-  const auto [before, lease] = finish();
+  auto [before, lease] = finish();
   if (before == Phase::kDone) return;
-  if (!status.ok()) return fail(process_ended(), before);
+  if (!status.ok()) {
+    if (lease) lease->mark_lost();
+    return fail(process_ended(), before);
+  }
+  lease.reset();  // so that a next request of the client counts as the later use
   context_.metrics->count_response(status_);
   if (before == Phase::kStreaming) return context_.exchange->end_stream();
   const bool is_sent = context_.exchange->respond({.status = status_,

@@ -183,7 +183,7 @@ std::optional<ApiError> Supervisor::find(Context& context, Target& target) const
     target.own = &route;
     return route.is_public ? std::nullopt : authorize(service_, context);
   }
-  // The routes of a process may have the same path.
+  // A process has a route with the same path: GET /models/load does not ask for a model "load".
   if (!allowed.empty()) return wrong_method(context, allowed);
   for (const server::Route& route : server::routes()) {
     if (!match_path(route, routed)) continue;
@@ -297,6 +297,19 @@ std::optional<ApiError> Supervisor::choose_model(const Context& context, size_t&
                                       names_text()),
                           "model", "model_required");
   }
+  model = *found;
+  return std::nullopt;
+}
+
+std::optional<ApiError> Supervisor::required_model(const Context& context, size_t& model) const {
+  const std::string name = named_model(context);
+  if (name.empty()) {
+    return make_api_error(400,
+                          fmt::format("got no `model`, expected it to be one of {}", names_text()),
+                          "model", "model_required");
+  }
+  const std::optional<size_t> found = pool_.find(name);
+  if (!found) return unknown_model(name);
   model = *found;
   return std::nullopt;
 }
@@ -434,19 +447,17 @@ void Supervisor::answer_model(Context&& context) {
 }
 
 void Supervisor::answer_load(Context&& context) {
-  const std::string name = named_model(context);
-  const std::optional<size_t> model = pool_.find(name);
-  if (!model) return context.refuse(unknown_model(name));
+  size_t model = 0;
+  if (const auto error = required_model(context, model)) return context.refuse(*error);
   if (is_closed_) return context.refuse(is_shutting_down());
-  pool_.load(*model);
+  pool_.load(model);
   context.respond("{\"success\":true}");
 }
 
 void Supervisor::answer_unload(Context&& context) {
-  const std::string name = named_model(context);
-  const std::optional<size_t> model = pool_.find(name);
-  if (!model) return context.refuse(unknown_model(name));
-  pool_.unload(*model);
+  size_t model = 0;
+  if (const auto error = required_model(context, model)) return context.refuse(*error);
+  pool_.unload(model);
   context.respond("{\"success\":true}");
 }
 

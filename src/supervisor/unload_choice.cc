@@ -55,6 +55,12 @@ UnloadChoice choose_unloads(std::span<const LiveModel> live, const PlannedMemory
     choice.action = UnloadChoice::Action::kStart;
     return choice;
   }
+  std::vector<const LiveModel*> everything;
+  for (const LiveModel& model : live) everything.push_back(&model);
+  if (!fits_without(everything, live.size(), wanted, capacity)) {
+    choice.action = UnloadChoice::Action::kNeverFits;
+    return choice;
+  }
   std::vector<const LiveModel*> leaving;
   std::vector<const LiveModel*> idle;
   std::vector<const LiveModel*> others;  // all that stay without a decision

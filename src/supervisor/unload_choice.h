@@ -33,8 +33,9 @@ struct Capacity {
 
 struct UnloadChoice {
   enum class Action {
-    kStart,  // there is room
-    kWait,   // until a model has left, or a busy one is idle
+    kStart,      // there is room
+    kWait,       // until a model has left, or a busy one is idle
+    kNeverFits,  // not even after all models have left
   };
   Action action = Action::kWait;
   std::vector<size_t> unload = {};  // idle models to unload now
@@ -43,8 +44,8 @@ struct UnloadChoice {
   std::vector<size_t> hold = {};
 };
 
-// Chooses the least recently used idle models, and no more of them than necessary. A model that
-// does not fit into an otherwise empty machine is started too: its own start reports the reason.
+// Chooses the least recently used idle models, and no more of them than necessary. Without any
+// model, a model is started even if it does not fit: its own start reports the reason.
 UnloadChoice choose_unloads(std::span<const LiveModel> live, const PlannedMemory& wanted,
                             const Capacity& capacity);
 

@@ -2,6 +2,8 @@
 // faults:
 //   --plan-bytes=N           the planned memory
 //   --plan-short-while=FILE  too little memory for a plan as long as this file exists
+//   --plan-least-free=N      too little memory for a plan that counts less memory of others as free
+//   --plan-fails-while=FILE  a plan fails as long as this file exists
 //   --start-ms=N             time to start
 //   --fails=TEXT             ends with this message instead of serving
 //   --fails-while=FILE       ends as long as this file exists
@@ -120,7 +122,10 @@ int main(int argc, char** argv) {
   ::signal(SIGTERM, [](int) { ::_exit(0); });
   const Flags flags(argc, argv);
   if (flags.has("--plan-only")) {
-    if (std::filesystem::exists(flags.get("--plan-short-while"))) {
+    if (std::filesystem::exists(flags.get("--plan-fails-while"))) return fail("[fake] no file");
+    const bool is_short = std::atol(flags.get("--plan-freed-bytes").c_str()) <
+                          std::atol(flags.get("--plan-least-free").c_str());
+    if (is_short || std::filesystem::exists(flags.get("--plan-short-while"))) {
       std::puts(R"({"too_little_memory":"[memory] the machine is too small"})");
       return 1;
     }

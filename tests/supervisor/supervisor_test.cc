@@ -30,6 +30,7 @@ struct Options {
   milliseconds start_timeout{20'000};
   milliseconds sleep_idle{0};
   int64_t free_bytes = 1 << 30;
+  std::function<int64_t()> free_host_bytes = {};  // empty: free_bytes
   std::vector<std::string> keys = {};
 };
 
@@ -51,7 +52,10 @@ class TestSupervisor {
     config.pool.max_loaded = options.max_loaded;
     config.pool.start_timeout = options.start_timeout;
     config.pool.sleep_idle = options.sleep_idle;
-    config.pool.free_host_bytes = [bytes = options.free_bytes] { return bytes; };
+    config.pool.free_host_bytes = options.free_host_bytes;
+    if (!options.free_host_bytes) {
+      config.pool.free_host_bytes = [bytes = options.free_bytes] { return bytes; };
+    }
     if (!options.keys.empty()) {
       config.service.keys = server::ApiKeys::create(options.keys, "").value();
       for (size_t i = 0; i < options.keys.size(); ++i) {
@@ -335,17 +339,45 @@ TEST(Supervisor, FiftyConcurrentRequestsForThreeModelsThatSwap) {
 TEST(Supervisor, AShortPlanFreesMemoryAndIsMadeAgain) {
   quire::testing::ScratchDirectory scratch;
   const std::string mark = scratch.write("short", std::string_view(""));
+  std::atomic<int64_t> free_bytes = 1000;
   const TestSupervisor supervisor(
-      {.models = {{.name = "a"}, {.name = "b", .arguments = {"--plan-short-while=" + mark}}}});
+      {.models = {{.name = "a", .arguments = {"--plan-bytes=600"}},
+                  {.name = "b", .arguments = {"--plan-least-free=500"}},
+                  {.name = "c", .arguments = {"--plan-least-free=601"}},
+                  {.name = "d", .arguments = {"--plan-short-while=" + mark}}},
+       .free_host_bytes = [&] { return free_bytes.load(); }});
   EXPECT_EQ(supervisor.complete("a").status, 200);
+  free_bytes = 300;
+  EXPECT_EQ(supervisor.complete("c").status, 503);
+  EXPECT_THAT(supervisor.get("/v1/models/c").body, HasSubstr("[memory] the machine is too small"));
+  EXPECT_EQ(supervisor.state("a"), "loaded") << "c does not fit even without a";
   HttpClient waits = supervisor.begin("b");
   EXPECT_TRUE(supervisor.becomes("a", "unloaded")) << "unloaded for the plan of b";
   const HttpAnswer refused = waits.receive();
-  EXPECT_EQ(refused.status, 503);
-  EXPECT_THAT(refused.body, HasSubstr("[memory] the machine is too small"));
+  EXPECT_EQ(refused.status, 503) << "the memory did not become free";
+  EXPECT_EQ(supervisor.complete("d").status, 503);
   std::filesystem::remove(mark);
-  EXPECT_EQ(supervisor.post("/models/load", R"({"model":"b"})").body, R"({"success":true})");
-  EXPECT_TRUE(supervisor.becomes("b", "loaded"));
+  EXPECT_EQ(supervisor.post("/models/load", R"({"model":"d"})").body, R"({"success":true})");
+  EXPECT_TRUE(supervisor.becomes("d", "loaded"));
+}
+
+TEST(Supervisor, UnloadsNothingForAModelThatDoesNotStart) {
+  quire::testing::ScratchDirectory scratch;
+  const std::string mark = (scratch.path() / "deleted").string();
+  const TestSupervisor supervisor(
+      {.models = {{.name = "a", .arguments = {"--plan-bytes=600"}},
+                  {.name = "b", .arguments = {"--plan-bytes=600", "--plan-fails-while=" + mark}},
+                  {.name = "large", .arguments = {"--plan-bytes=1200"}}},
+       .free_bytes = 1000});
+  EXPECT_EQ(supervisor.complete("b").status, 200);
+  EXPECT_EQ(supervisor.complete("a").status, 200);
+  scratch.write("deleted", std::string_view(""));
+  EXPECT_EQ(supervisor.complete("b").status, 503);
+  EXPECT_THAT(supervisor.get("/v1/models/b").body, HasSubstr("[fake] no file"));
+  EXPECT_EQ(supervisor.complete("large").status, 503);
+  EXPECT_THAT(supervisor.get("/v1/models/large").body, HasSubstr("exceeds the memory"));
+  EXPECT_EQ(supervisor.state("a"), "loaded");
+  EXPECT_EQ(supervisor.metric("quire_supervisor_unloads_total", "a"), 0);
 }
 
 // --- Faults ---
@@ -360,7 +392,11 @@ TEST(Supervisor, ACrashEndsTheRequestsOfOneModel) {
   ASSERT_TRUE(other.receive_head().has_value());
   EXPECT_TRUE(
       eventually([&] { return supervisor.metric("quire_supervisor_requests_running", "a") == 2; }));
+  ::testing::internal::CaptureStderr();
   const HttpAnswer crash = supervisor.complete("a", R"(,"crash":true)");
+  EXPECT_TRUE(supervisor.becomes("a", "failed"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("ended with signal 9 (Killed), with requests in progress: 3;"));
   EXPECT_EQ(crash.status, 502);
   EXPECT_THAT(crash.body, HasSubstr("model_process_ended"));
   EXPECT_THAT(stream.receive_until("[DONE]\n\n"),
@@ -389,6 +425,7 @@ TEST(Supervisor, AStreamThatACrashCutsEndsInTheFormOfItsApi) {
     const std::string events =
         stream.receive_until("}\n\n", 2000) + stream.receive_until("}\n\n", 2000);
     EXPECT_THAT(events, HasSubstr(form)) << path;
+    EXPECT_TRUE(supervisor.becomes("a", "failed")) << path;
   }
 }
 
@@ -399,7 +436,8 @@ TEST(Supervisor, AFailedStartRefusesWithTheLastLineAndBacksOff) {
       {.models = {{.name = "a", .arguments = {"--fails-while=" + mark}}}});
   const HttpAnswer first = supervisor.complete("a");
   EXPECT_EQ(first.status, 503);
-  EXPECT_THAT(first.body, HasSubstr("the model 'a' does not start: [fake] not yet"));
+  EXPECT_THAT(first.body, HasSubstr("the model 'a' does not start; the server's log has"));
+  EXPECT_THAT(supervisor.get("/v1/models/a").body, HasSubstr(R"("error":"[fake] not yet")"));
   EXPECT_EQ(first.header("retry-after"), "1");
   EXPECT_EQ(supervisor.complete("a").status, 503);
   EXPECT_EQ(supervisor.metric("quire_supervisor_failed_starts_total", "a"), 1)
@@ -419,6 +457,10 @@ TEST(Supervisor, AWaitingRequestEndsAtItsLimitOrWithItsClient) {
        .start_timeout = milliseconds(1500)});
   HttpClient leaves = supervisor.begin("b", R"(,"stream":true)");
   ASSERT_TRUE(leaves.receive_head().has_value());
+  const HttpAnswer no_room = supervisor.complete("a");
+  EXPECT_EQ(no_room.status, 503);
+  EXPECT_THAT(no_room.body, HasSubstr("the model 'a' got no room within 1 s, because other models "
+                                      "were busy: 'b'"));
   HttpClient gone = supervisor.begin("a");
   EXPECT_TRUE(
       eventually([&] { return supervisor.metric("quire_supervisor_requests_waiting", "a") == 1; }));
@@ -448,13 +490,21 @@ TEST(Supervisor, UnloadsWhenAskedOnceIdle) {
   EXPECT_THAT(busy.receive_until("\"19\""), HasSubstr("\"19\""));
   EXPECT_TRUE(supervisor.becomes("a", "unloaded"));
   EXPECT_EQ(supervisor.post("/models/unload", R"({"model":"zz"})").status, 404);
-  EXPECT_EQ(supervisor.post("/models/load", "{}").status, 404);
+  const HttpAnswer unnamed = supervisor.post("/models/load", "{}");
+  EXPECT_EQ(unnamed.status, 400);
+  EXPECT_THAT(unnamed.body, HasSubstr("got no `model`, expected it to be one of 'a', 'b', 'c'"));
+  const HttpAnswer wrong = supervisor.get("/models/load");
+  EXPECT_EQ(wrong.status, 405);
+  EXPECT_EQ(wrong.header("allow"), "POST");
+  EXPECT_EQ(supervisor.post("/models", "{}").header("allow"), "GET, HEAD");
 }
 
 TEST(Supervisor, SleepsWhenIdle) {
   const TestSupervisor supervisor({.sleep_idle = milliseconds(200)});
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(supervisor.complete("a").status, 200);
   EXPECT_TRUE(supervisor.becomes("a", "unloaded"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("unloading a, which had no"));
   EXPECT_EQ(supervisor.complete("a").status, 200);
 }
 

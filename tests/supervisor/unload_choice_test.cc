@@ -23,8 +23,8 @@ TEST(Capacity, UnloadsTheLeastRecentlyUsedIdleModel) {
   EXPECT_EQ(choose_unloads(live, {.num_bytes = 10}, full).unload, std::vector<size_t>{1});
   EXPECT_EQ(choose_unloads(live, {.num_bytes = 11}, full).unload, (std::vector<size_t>{1, 2}));
   EXPECT_EQ(choose_unloads(live, {.num_bytes = 5}, {.host_bytes = 5}).action, Action::kStart);
-  // A model that is larger than the machine gets all of it, and its start reports the reason.
-  EXPECT_EQ(choose_unloads(live, {.num_bytes = 99}, full).unload.size(), 3u);
+  EXPECT_EQ(choose_unloads(live, {.num_bytes = 99}, full).action, Action::kNeverFits);
+  EXPECT_TRUE(choose_unloads(live, {.num_bytes = 99}, full).unload.empty());
   EXPECT_EQ(choose_unloads({}, {.num_bytes = 99}, full).action, Action::kStart);
 }
 
@@ -97,6 +97,14 @@ TEST(Capacity, HoldsItsPropertiesForRandomModels) {
     const PlannedMemory wanted = {.num_bytes = pick(30)};
     const Capacity capacity = {.host_bytes = pick(12), .max_models = pick(5)};
     const UnloadChoice choice = choose_unloads(live, wanted, capacity);
+    int64_t all_bytes = capacity.host_bytes;
+    for (const LiveModel& one : live) all_bytes += one.memory.num_bytes;
+    const bool never_fits = !live.empty() && wanted.num_bytes > all_bytes;
+    ASSERT_EQ(choice.action == Action::kNeverFits, never_fits);
+    if (never_fits) {
+      ASSERT_TRUE(choice.unload.empty() && choice.hold.empty());
+      continue;
+    }
     int64_t free_bytes = capacity.host_bytes;
     bool has_busy = false;
     bool has_leaving = false;
