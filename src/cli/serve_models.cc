@@ -1,7 +1,10 @@
 #include "cli/serve_models.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -37,7 +40,7 @@ constexpr auto kSupervisorTick = 100ms;
 constexpr std::chrono::seconds kKillMargin{5};  // beyond the drain timeout of a process
 
 // Flags that concern the address or the callers, which only the supervisor has.
-constexpr std::array<std::string_view, 19> kFlagsOfSupervisor = {"--allowed-hosts",
+constexpr std::array<std::string_view, 20> kFlagsOfSupervisor = {"--allowed-hosts",
                                                                  "--allowed-origins",
                                                                  "--api-key",
                                                                  "--api-key-file",
@@ -49,6 +52,7 @@ constexpr std::array<std::string_view, 19> kFlagsOfSupervisor = {"--allowed-host
                                                                  "--max-connections-per-peer",
                                                                  "--model",
                                                                  "--num-io-threads",
+                                                                 "--plan-freed-bytes",
                                                                  "--plan-only",
                                                                  "--port",
                                                                  "--served-model-name",
@@ -116,26 +120,55 @@ Result<bool> read_switch(const supervisor::IniValue& value, const std::string& o
                                       clipped(value.value)));
 }
 
+// A flag of another engine by the key that it has in that engine's file or environment: "ctx-size",
+// "c" or "LLAMA_ARG_CTX_SIZE". Null: it is none.
+const ForeignFlag* foreign_flag(std::string_view key) {
+  constexpr std::string_view kVariable = "LLAMA_ARG_";
+  if (key.starts_with(kVariable)) key.remove_prefix(kVariable.size());
+  std::string name(key);
+  std::ranges::transform(name, name.begin(), [](char c) { return c == '_' ? '-' : to_lower(c); });
+  for (const ForeignFlag& flag : foreign_flags()) {
+    if (flag.name == "--" + name || flag.name == "-" + name) return &flag;
+  }
+  return nullptr;
+}
+
+// Paths in the file are relative to its folder, so that they do not depend on the folder in which
+// the server was started. A value that is no path there may be a model's name.
+std::string resolved_path(const std::string& value, const fs::path& folder) {
+  const char* const home = std::getenv("HOME");
+  if (value.starts_with("~/") && home != nullptr) return home + value.substr(1);
+  std::error_code error;
+  const fs::path path = folder / value;
+  const bool is_path = value.starts_with("./") || value.starts_with("../") ||
+                       value.ends_with(".gguf") || fs::exists(path, error);
+  const bool is_name_of_file = value.find(':') != std::string::npos;  // ORG/NAME:FILE.gguf
+  return is_path && (!is_name_of_file || fs::exists(path, error)) ? path.string() : value;
+}
+
 std::vector<std::string> read_aliases(std::string_view text) {
   std::vector<std::string> aliases;
   for (const std::string_view part : split_list(text)) aliases.emplace_back(trimmed(part));
   return aliases;
 }
 
-// Reads one section; `all` has the values of the section [*].
+// Reads one section; `all` has the values of the section [*]. The mistakes in its keys are added to
+// the complaints.
 class SectionReader {
  public:
-  SectionReader(const ModelsOptions& options, const FlagSet& known)
-      : options_(options), known_(known) {}
+  SectionReader(const ModelsOptions& options, const FlagSet& known, Complaints& complaints)
+      : options_(options), known_(known), complaints_(complaints) {}
 
   Result<supervisor::ModelEntry> read(const supervisor::IniSection* all,
                                       const supervisor::IniSection& section) {
-    if (all != nullptr) QUIRE_RETURN_IF_ERROR(read_values(*all));
-    QUIRE_RETURN_IF_ERROR(read_values(section));
+    const size_t num_known = complaints_.messages().size();
+    if (all != nullptr) read_values(*all);
+    read_values(section);
+    if (complaints_.messages().size() > num_known) return std::move(entry_);
     for (GivenFlag& flag : flags_for_all(options_)) put(std::move(flag), flags_);
     entry_.name = section.name;
-    if (model_.empty()) model_ = section.name;
-    QUIRE_RETURN_IF_ERROR(check_flags(flags_, model_, options_, options_.models_file));
+    if (model_.empty()) model_ = resolved(section.name);
+    add(check_flags(flags_, model_, options_, options_.models_file));
     entry_.arguments.push_back("--model=" + model_);
     for (const GivenFlag& flag : flags_) {
       entry_.arguments.push_back(flag.name + "=" + flag.value);
@@ -150,11 +183,20 @@ class SectionReader {
   }
 
  private:
-  Status read_values(const supervisor::IniSection& section) {
+  void read_values(const supervisor::IniSection& section) {
     for (const supervisor::IniValue& value : section.values) {
-      QUIRE_RETURN_IF_ERROR(read_value(section, value));
+      add(read_value(section, value));
     }
-    return {};
+  }
+
+  // The section [*] is read once per model, and its mistakes are reported once.
+  void add(const Status& status) {
+    const std::vector<std::string>& known = complaints_.messages();
+    if (std::ranges::find(known, status.message()) == known.end()) complaints_.add(status);
+  }
+
+  std::string resolved(const std::string& value) const {
+    return resolved_path(value, fs::path(options_.models_file).parent_path());
   }
 
   Status read_value(const supervisor::IniSection& section, const supervisor::IniValue& value) {
@@ -175,7 +217,7 @@ class SectionReader {
     }
     if (!is_for_all && value.key == "model") {
       if (value.value.empty()) return fail(origin, "got no value, expected a model");
-      model_ = value.value;
+      model_ = resolved(value.value);
       return {};
     }
     return read_flag(value, origin);
@@ -190,6 +232,20 @@ class SectionReader {
           origin,
           "is a flag of the supervisor, expected a flag of a model; give it to quire serve");
     }
+    const ForeignFlag* const foreign = flag == nullptr ? foreign_flag(value.key) : nullptr;
+    if (foreign != nullptr && foreign->kind == ForeignFlag::Kind::kIgnored) {
+      log_warning("[supervisor] {} {}", origin, foreign->text);
+      return {};
+    }
+    if (foreign != nullptr && foreign->kind == ForeignFlag::Kind::kRefused) {
+      return fail(origin, foreign->text);
+    }
+    if (foreign != nullptr) {
+      return fail(origin, known_.find(foreign->text) != nullptr
+                              ? fmt::format("is {} here", foreign->text.substr(2))
+                              : fmt::format("is {} in other commands, and no flag of quire serve",
+                                            foreign->text));
+    }
     if (flag == nullptr) {
       std::vector<std::string> names = {"alias", "default", "load-on-startup", "model"};
       for (const Flag& one : known_.flags()) names.push_back(one.name.substr(2));
@@ -201,7 +257,8 @@ class SectionReader {
     if (flag->kind == ValueKind::kNone && value.value != "true" && value.value != "false") {
       return fail(origin, fmt::format("got '{}', expected true or false", clipped(value.value)));
     }
-    put({flag->name, value.value, origin}, flags_);
+    const bool is_path = flag->kind == ValueKind::kFile || flag->kind == ValueKind::kDirectory;
+    put({flag->name, is_path ? resolved(value.value) : value.value, origin}, flags_);
     return {};
   }
 
@@ -211,6 +268,7 @@ class SectionReader {
 
   const ModelsOptions& options_;
   const FlagSet& known_;
+  Complaints& complaints_;
   std::vector<GivenFlag> flags_;
   std::string model_;
   supervisor::ModelEntry entry_;
@@ -226,13 +284,19 @@ Result<std::vector<supervisor::ModelEntry>> read_models_file(const ModelsOptions
   ServeOptions unused;
   FlagSet known;
   add_serve_flags(known, &unused);
+  Complaints complaints;
   std::vector<supervisor::ModelEntry> models;
   for (const supervisor::IniSection& section : sections) {
     if (section.name == supervisor::kEverySection) continue;
-    QUIRE_ASSIGN_OR_RETURN(
-        supervisor::ModelEntry entry,
-        SectionReader(options, known).read(all == sections.end() ? nullptr : &*all, section));
+    QUIRE_ASSIGN_OR_RETURN(supervisor::ModelEntry entry,
+                           SectionReader(options, known, complaints)
+                               .read(all == sections.end() ? nullptr : &*all, section));
     models.push_back(std::move(entry));
+  }
+  if (!complaints.empty()) {
+    const std::vector<std::string>& messages = complaints.messages();
+    for (size_t i = 0; i + 1 < messages.size(); ++i) print_stderr("quire serve: {}\n", messages[i]);
+    return invalid_argument(messages.back());
   }
   if (!models.empty()) return models;
   return invalid_argument(fmt::format(
@@ -250,6 +314,47 @@ Result<std::vector<supervisor::ModelEntry>> read_models_directory(const ModelsOp
   return models;
 }
 
+constexpr std::string_view kFolderPrefix = "quire-serve-";
+
+// The lock of a folder of this user. It ends with the process, however that ends.
+class FolderLock {
+ public:
+  explicit FolderLock(const fs::path& path)
+      : fd_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) {
+    struct stat facts = {};
+    is_held_ = fd_ >= 0 && ::fstat(fd_, &facts) == 0 && facts.st_uid == ::geteuid() &&
+               ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
+  }
+  ~FolderLock() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+  bool is_held() const { return is_held_; }
+
+ private:
+  const int fd_;
+  bool is_held_ = false;
+};
+
+// Removes the folders of servers that were killed. A server that has just created its folder may
+// not have locked it yet, so young folders stay.
+void remove_stale_folders(const fs::path& parent) {
+  constexpr auto kLeastAge = 1min;
+  std::error_code error;
+  for (fs::directory_iterator entry(parent, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const fs::path& path = entry->path();
+    if (!path.filename().string().starts_with(kFolderPrefix)) continue;
+    std::error_code ignored;
+    const fs::file_time_type time = fs::last_write_time(path, ignored);
+    if (ignored || fs::file_time_type::clock::now() - time < kLeastAge) continue;
+    const FolderLock lock(path);
+    if (lock.is_held()) fs::remove_all(path, ignored);
+  }
+}
+
 // The folder of the sockets, which only this user may enter. The destructor deletes it.
 class SocketFolder {
  public:
@@ -259,7 +364,8 @@ class SocketFolder {
     const fs::path parent = runtime != nullptr && fs::is_directory(runtime, error)
                                 ? fs::path(runtime)
                                 : fs::temp_directory_path(error);
-    std::string path = parent / "quire-XXXXXX";
+    remove_stale_folders(parent);
+    std::string path = parent / fmt::format("{}XXXXXX", kFolderPrefix);
     if (::mkdtemp(path.data()) == nullptr) {
       return unavailable(fmt::format(
           "[supervisor] cannot create {}: {}; expected a folder that may be written (TMPDIR)", path,
@@ -277,9 +383,10 @@ class SocketFolder {
   const fs::path& path() const { return path_; }
 
  private:
-  explicit SocketFolder(fs::path path) : path_(std::move(path)) {}
+  explicit SocketFolder(fs::path path) : path_(std::move(path)), lock_(path_) {}
 
   const fs::path path_;
+  const FolderLock lock_;
 };
 
 // Makes a key of the processes per key of the supervisor, and writes them to a file for the
@@ -402,7 +509,8 @@ Result<int> run_supervisor(const ServeOptions& options, const ModelsOptions& mod
     log_event(LogLevel::kInfo, "[server] serving",
               {{"models", static_cast<int64_t>(num_models)}, {"url", url}});
   } else {
-    write_stdout(fmt::format("serving {} models at {}\n", num_models, url));
+    write_stdout(
+        fmt::format("serving {} model{} at {}\n", num_models, num_models == 1 ? "" : "s", url));
   }
   while (!CancelScope::interrupted()) std::this_thread::sleep_for(kSupervisorTick);
   drain(options, supervisor, *transport);

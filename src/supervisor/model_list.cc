@@ -67,7 +67,29 @@ class IniParser {
       return fail(fmt::format("section [{}] has the key '{}' twice, expected it once",
                               clipped(section.name), clipped(key)));
     }
+    QUIRE_RETURN_IF_ERROR(unquote(value));
     section.values.push_back({.key = std::string(key), .value = std::string(value), .line = line_});
+    return {};
+  }
+
+  // Removes quotes around a whole value. Fails for a comment after a value without quotes, which
+  // would become a part of the value.
+  Status unquote(std::string_view& value) const {
+    const char quote = value.empty() ? '\0' : value.front();
+    const bool is_quoted =
+        (quote == '"' || quote == '\'') && value.find(quote, 1) + 1 == value.size();
+    if (is_quoted) {
+      value = value.substr(1, value.size() - 2);
+      return {};
+    }
+    for (size_t i = 1; i < value.size(); ++i) {
+      const bool begins = value[i] == ';' || value[i] == '#';
+      if (!begins || (value[i - 1] != ' ' && value[i - 1] != '\t')) continue;
+      return fail(
+          fmt::format("got the comment '{}' after a value, expected it on a line of its "
+                      "own; a value with such a text needs quotes around it",
+                      clipped(value.substr(i))));
+    }
     return {};
   }
 

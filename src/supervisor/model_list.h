@@ -35,7 +35,8 @@ inline constexpr std::string_view kEverySection = "*";
 inline constexpr size_t kMaxIniBytes = size_t{1} << 20;
 
 // Parses sections with `key = value` lines. A line that begins with ';' or '#' is a comment, and a
-// value extends to the end of its line. Fails for repeated sections and keys. `version = 1` may
+// value extends to the end of its line, without single or double quotes around it. Fails for a
+// comment after a value, and for repeated sections and keys. `version = 1` may
 // stand before the first section, as llama-server's presets have it. `source` names the file.
 Result<std::vector<IniSection>> parse_ini(std::string_view text, std::string_view source);
 

@@ -13,7 +13,8 @@ using ::testing::HasSubstr;
 TEST(Ini, HasSectionsKeysAndComments) {
   const auto sections = parse_ini(
       "\xef\xbb\xbfversion = 1\r\n; a comment\n[*]\n  max-model-len=4096  \n\n[ org/name:Q8_0 ]\r\n"
-      "# another\nalias = a, b\r\nspeculative-config = {\"k\": [1; 2]} # no comment\n[empty]",
+      "# another\nalias = a, b\r\nspeculative-config = {\"k\": [1;2]}\nmodel = \"x #1.gguf\"\n"
+      "tokenizer = '~/\"y\"'\n[empty]",
       "m.ini");
   ASSERT_TRUE(sections.ok()) << sections.status().message();
   ASSERT_EQ(sections->size(), 3u);
@@ -22,8 +23,10 @@ TEST(Ini, HasSectionsKeysAndComments) {
   EXPECT_EQ((*sections)[0].values.at(0).value, "4096");
   EXPECT_EQ((*sections)[1].name, "org/name:Q8_0");
   EXPECT_EQ((*sections)[1].values.at(0).value, "a, b");
-  EXPECT_EQ((*sections)[1].values.at(1).value, "{\"k\": [1; 2]} # no comment");
+  EXPECT_EQ((*sections)[1].values.at(1).value, "{\"k\": [1;2]}");
   EXPECT_EQ((*sections)[1].values.at(1).line, 9);
+  EXPECT_EQ((*sections)[1].values.at(2).value, "x #1.gguf");
+  EXPECT_EQ((*sections)[1].values.at(3).value, "~/\"y\"");
   EXPECT_TRUE((*sections)[2].values.empty());
 }
 
@@ -38,6 +41,8 @@ TEST(Ini, ErrorsNameFileLineAndCause) {
   EXPECT_THAT(error("x = 1\n[a]"), HasSubstr("before the first section"));
   EXPECT_THAT(error("version = 2\n[a]"), HasSubstr("before the first section"));
   EXPECT_THAT(error("[a]\n= 1"), HasSubstr("no key"));
+  EXPECT_THAT(error("[a]\nx = y.gguf ; mine"), HasSubstr("m.ini:2: got the comment '; mine'"));
+  EXPECT_THAT(error("[a]\nx = y.gguf\t# mine"), HasSubstr("after a value"));
   EXPECT_THAT(error("[a]\nx=1\nx=2"), HasSubstr("m.ini:3: section [a] has the key 'x' twice"));
   EXPECT_THAT(error("[a]\n[b]\n[a]"), HasSubstr("[a] again, expected one; the first is in line 1"));
   EXPECT_THAT(error("[a]\nx=\xff"), HasSubstr("UTF-8"));

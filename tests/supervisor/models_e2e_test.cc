@@ -28,11 +28,16 @@ class SeveralModels : public ::testing::Test {
   }
 
   std::string write_models(const std::string& more = "") const {
+    const auto link = scratch_.path() / "latent";
+    if (!std::filesystem::exists(link)) {
+      std::filesystem::create_directory_symlink(source_path("models/quire-abacus-deepseek"), link);
+    }
     return scratch_.write(
         "models.ini",
-        fmt::format("[*]\nkv-cache-memory = 64M\n[abacus]\nmodel = embedded\nalias = math\n{}"
-                    "[twin]\nmodel = embedded\nmax-model-len = 2048\n[latent]\nmodel = {}\n",
-                    more, source_path("models/quire-abacus-deepseek").string()));
+        fmt::format(
+            "[*]\nkv-cache-memory = 64M\n[abacus]\nmodel = embedded\nalias = math\n{}"
+            "[twin]\nmodel = embedded\nmax-model-len = 2048\n[latent]\nmodel = \"./latent\"\n",
+            more));
   }
   static JsonCall call(const std::string& model, int max_tokens, const std::string& more = "") {
     return {"/v1/completions",
@@ -153,9 +158,10 @@ TEST_F(SeveralModels, AFailedStartReportsTheReason) {
   ASSERT_TRUE(server.is_up());
   const HttpAnswer bad = server.post(call("bad", 1));
   EXPECT_EQ(bad.status, 503);
-  EXPECT_THAT(bad.body, HasSubstr("the model 'bad' does not start: ["));
+  EXPECT_THAT(bad.body, HasSubstr("the model 'bad' does not start; "));
   EXPECT_EQ(server.post(call("good", 1)).status, 200);
   EXPECT_THAT(server.get("/v1/models").body, HasSubstr(R"("value":"failed")"));
+  EXPECT_THAT(server.get("/v1/models").body, HasSubstr(R"("error":"[)"));
 }
 
 TEST_F(SeveralModels, MistakesEndTheStart) {
@@ -173,6 +179,12 @@ TEST_F(SeveralModels, MistakesEndTheStart) {
   fails("[a]\nenable-prefix-caching = maybe\n", "expected true or false");
   fails("[a]\nalias = b\n[b]\n", "got the name 'b' twice");
   fails("[*]\nx = 1\n[a]\n", "section [*], key 'x'");
+  fails("[a]\nctx-size = 4096\nx = 1\n[b]\nLLAMA_ARG_CTX_SIZE = 1\nngl = 9\n",
+        "m.ini:2: section [a], key 'ctx-size': is max-model-len here\n");
+  fails("[a]\nctx-size = 4096\nx = 1\n[b]\nLLAMA_ARG_CTX_SIZE = 1\nngl = 9\n",
+        "m.ini:5: section [b], key 'LLAMA_ARG_CTX_SIZE': is max-model-len here\n");
+  fails("[a]\nctx-size = 4096\nx = 1\n[b]\nLLAMA_ARG_CTX_SIZE = 1\nngl = 9\n",
+        "m.ini:6: section [b], key 'ngl': is not needed");
   fails("[*]\n", "got no section");
   fails("", "got no section");
   fails("[a\n", "m.ini:1:");
