@@ -531,6 +531,8 @@ TEST_F(ServiceTest, ARouteThatIsNotServedNamesAnother) {
       {"/api/copy", "the server copies no models; its operator gives a model further names"},
       {"/api/push", "the server uploads no models"},
       {"/api/delete", "run 'quire rm NAME' on the server's machine"},
+      {"/infill", "use POST /v1/completions"},
+      {"/slots", "use GET /metrics"},
       {"/v1/imagesque", "GET /openapi.json lists all routes"},
   };
   for (const auto& [path, replacement] : replacements) {

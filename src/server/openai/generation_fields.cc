@@ -9,8 +9,10 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/check.h"
 #include "sample/sampling_fields.h"
+#include "server/openai/tool_kinds.h"
 
 namespace quire::server {
 namespace {
@@ -92,6 +94,16 @@ template <Kind kKind, typename Body>
 FieldError restrict_by(Body& body, const Field& /*field*/, const Path& path, Element value) {
   return read_restriction(kKind, path, value, std::get<const RequestLimits&>(body.parts()),
                           std::get<std::optional<Restriction>&>(body.parts()));
+}
+
+constexpr size_t kMaxIgnored = 64;
+
+// Whether a client's own name of a field may be written to a header and the log.
+bool can_stand_in_header(std::string_view name) {
+  constexpr size_t kMaxBytes = 64;
+  return !name.empty() && name.size() <= kMaxBytes && std::ranges::all_of(name, [](char c) {
+    return is_alphanumeric(c) || c == '_' || c == '-' || c == '.';
+  });
 }
 
 constexpr FieldType kSchemaValue = schema("a JSON schema: an object or its text", "GuidedJson");
@@ -240,6 +252,11 @@ FieldError read_prompts(const Path& path, Element value, int max_prompts,
   return {};
 }
 
+bool is_no_limit(Element value) {
+  int64_t number = 0;
+  return !value.get_int64().get(number) && number == -1;
+}
+
 FieldError second_restriction(const Path& path) {
   return field_error(path,
                      "got a second restriction of the output, expected one of response_format, "
@@ -294,8 +311,13 @@ FieldTable<GenerationFields> GenerationFields::table() {
       {{"best_of", integer(1, kRequestLimits.max_sequences),
         "Must equal n: every generated sequence is returned."},
        into<&GenerationFields::best_of_>},
-      {{"max_tokens", integer(1), "The most tokens to generate."},
+      {{"max_tokens", kTokenLimit, "The most tokens to generate."},
        call<&GenerationFields::read_max_tokens>},
+      {{"n_predict", kTokenLimit, "llama.cpp: as `max_tokens`."},
+       call<&GenerationFields::read_max_tokens>},
+      {{"repeat_penalty", number({.min = kMinRepetitionPenalty, .max = kMaxRepetitionPenalty}),
+        "llama.cpp: as `repetition_penalty`."},
+       call<&GenerationFields::read_repeat_penalty>},
       {{"min_tokens", integer(0), "The fewest tokens to generate, at most max_tokens."}, read_row},
       {{"seed",
         schema(
@@ -352,6 +374,16 @@ FieldError GenerationFields::read(const Path& path, std::string_view name, Eleme
   return field == nullptr ? FieldError() : read_sampling(*field, path, value);
 }
 
+FieldError GenerationFields::read_or_name(std::string_view name, Element value) {
+  const bool is_known =
+      find_field(table(), name) != nullptr || find_sampling_field(name) != nullptr;
+  if (is_known) return read(name, value);
+  if (request_.ignored.size() < kMaxIgnored && can_stand_in_header(name)) {
+    ignore_part(std::string(name), request_.ignored);
+  }
+  return {};
+}
+
 FieldError GenerationFields::read_sampling(const SamplingField& field, const Path& path,
                                            Element value) {
   if (field.has_model_default) given_.push_back(&field);
@@ -378,8 +410,14 @@ FieldError GenerationFields::read_stream_options(const Path& path, Element value
 }
 
 FieldError GenerationFields::read_max_tokens(const Path& path, Element value) {
-  has_max_tokens_ = true;
+  has_max_tokens_ = !is_no_limit(value);
+  has_no_limit_ = !has_max_tokens_;
+  if (has_no_limit_) return {};
   return read_sampling(*find_sampling_field("max_tokens"), path, value);
+}
+
+FieldError GenerationFields::read_repeat_penalty(const Path& path, Element value) {
+  return read_sampling(*find_sampling_field("repetition_penalty"), path, value);
 }
 
 FieldError GenerationFields::read_prompt_logprobs(const Path& path, Element value) {
@@ -479,6 +517,7 @@ FieldError GenerationFields::read_seed(const Path& path, Element value) {
 }
 
 FieldError GenerationFields::finish(int max_tokens, size_t num_prompts) {
+  if (has_no_limit_) max_tokens = 0;
   if (best_of_ != 0 && best_of_ != sampling_.n) {
     return field_error("best_of", fmt::format("got {}, expected {}, the value of n: every sequence "
                                               "that is generated is returned",

@@ -34,6 +34,8 @@ class GenerationFields {
 
   // Reads a field that is not null. Ignores unknown fields.
   FieldError read(std::string_view name, Element value) { return read(name, name, value); }
+  // Does the same, and names an unknown field in the request's `ignored`.
+  FieldError read_or_name(std::string_view name, Element value);
   // Reads a field that has another place or name in the body.
   FieldError read(const Path& path, std::string_view name, Element value);
   // Sets each field that has a default of the model's and is not in the body to that default.
@@ -50,6 +52,7 @@ class GenerationFields {
                              Element value);
   FieldError read_stream_options(const Path& path, Element value);
   FieldError read_max_tokens(const Path& path, Element value);
+  FieldError read_repeat_penalty(const Path& path, Element value);
   FieldError read_seed(const Path& path, Element value);
   FieldError read_prompt_logprobs(const Path& path, Element value);
   FieldError read_stop(const Path& path, Element value);
@@ -61,6 +64,7 @@ class GenerationFields {
   const RequestLimits& limits_;
   std::vector<const SamplingField*> given_;  // fields of the body with a default of the model
   bool has_max_tokens_ = false;
+  bool has_no_limit_ = false;  // max_tokens is -1: the rest of the context
   bool has_stream_options_ = false;
   int best_of_ = 0;  // 0: not given
 };
@@ -114,6 +118,12 @@ inline constexpr Field kCacheSaltField = {
     "cache_salt", string_of(1, 1024), "Only requests with the same salt share cached prefixes."};
 inline constexpr Field kAddSpecialTokensField = {
     "add_special_tokens", kBoolean, "Adds the tokens that the tokenizer puts around a text."};
+
+// llama.cpp's clients send a limit of -1 tokens, which is none.
+inline constexpr FieldType kTokenLimit =
+    schema("an integer of at least 1, or -1: the rest of the context",
+           R"({"type":"integer","minimum":-1,"maximum":2147483647,"not":{"const":0}})");
+bool is_no_limit(Element value);
 
 // The error for a second restriction in one request.
 FieldError second_restriction(const Path& path);

@@ -61,7 +61,7 @@ FieldTable<ChatFields> ChatFields::table() {
         "A choice that forces a call needs tools. A format of the text then has no effect."},
        into<&ChatFields::tool_choice_>},
       {kParallelToolCallsField, into<&ChatRequest::parallel_tool_calls>},
-      {{"max_completion_tokens", integer(1),
+      {{"max_completion_tokens", kTokenLimit,
         "Takes precedence over max_tokens. Without either: the rest of the context."},
        into<&ChatFields::max_completion_tokens_>},
       {{"include_reasoning", kBoolean, "The response shows the reasoning; true by default."},
@@ -86,7 +86,7 @@ FieldError ChatFields::read(std::string_view name, Element value) {
     return row->read(conversation_, name, value);
   }
   if (const auto* const row = find_field(table(), name)) return row->read(*this, name, value);
-  return shared_.read(name, value);
+  return shared_.read_or_name(name, value);
 }
 
 FieldError ChatFields::read_tool_name(const Path& path, Element value, std::string& name) const {
@@ -177,8 +177,10 @@ FieldError ChatFields::finish_logprobs() {
 
 FieldError ChatFields::finish() {
   if (max_completion_tokens_) {
-    QUIRE_RETURN_IF_FIELD_ERROR(read_int("max_completion_tokens", *max_completion_tokens_, 1,
-                                         INT_MAX, request_.engine_request.sampling.max_tokens));
+    if (!is_no_limit(*max_completion_tokens_)) {
+      QUIRE_RETURN_IF_FIELD_ERROR(read_int("max_completion_tokens", *max_completion_tokens_, 1,
+                                           INT_MAX, request_.engine_request.sampling.max_tokens));
+    }
     QUIRE_RETURN_IF_FIELD_ERROR(shared_.read("max_tokens", *max_completion_tokens_));
   }
   QUIRE_RETURN_IF_FIELD_ERROR(finish_logprobs());

@@ -36,7 +36,8 @@ FieldTable<CompletionFields> CompletionFields::table() {
       {required({"prompt", schema(kPromptWords, "Prompts"), "At most 1024 prompts."}),
        call<&CompletionFields::read_prompt>},
       {{"echo", kBoolean, "The response begins with the prompt."}, into<&CompletionRequest::echo>},
-      {{"max_tokens", integer(0), "Default: 16. 0 is allowed only with echo."},
+      {{"max_tokens", integer(-1),
+        "Default: 16. 0 is allowed only with echo; -1: the rest of the context."},
        call<&CompletionFields::read_max_tokens>},
       {{"logprobs", integer(0, kRequestLimits.max_logprobs),
         "Log probabilities of this many tokens at each position."},
@@ -48,7 +49,7 @@ FieldTable<CompletionFields> CompletionFields::table() {
 
 FieldError CompletionFields::read(std::string_view name, Element value) {
   if (const auto* const row = find_field(table(), name)) return row->read(*this, name, value);
-  return shared_.read(name, value);
+  return shared_.read_or_name(name, value);
 }
 
 FieldError CompletionFields::read_prompt(const Path& path, Element value) {
@@ -57,7 +58,7 @@ FieldError CompletionFields::read_prompt(const Path& path, Element value) {
 
 FieldError CompletionFields::read_max_tokens(const Path& path, Element value) {
   int number = 0;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_int(path, value, 0, INT_MAX, number));
+  QUIRE_RETURN_IF_FIELD_ERROR(read_int(path, value, -1, INT_MAX, number));
   has_no_tokens_ = number == 0;
   return has_no_tokens_ ? FieldError() : shared_.read("max_tokens", value);
 }

@@ -33,6 +33,7 @@ FieldTable<TokenizeFields> TokenizeFields::table() {
       {kModelOfText, into<&TokenizeRequest::model>},
       {{"prompt", kTextValue, "The text. A request has either a prompt or messages."},
        into<&TokenizeFields::prompt_>},
+      {{"content", kTextValue, "llama.cpp: as `prompt`."}, into<&TokenizeFields::prompt_>},
       {{"add_special_tokens", kBoolean,
         "Adds the tokenizer's own tokens; the default for a prompt."},
        into<&TokenizeFields::special_>},
@@ -133,6 +134,7 @@ std::vector<ObjectSchema> openai_schemas() {
   text.add(TokenizeFields::table());
   ObjectSchema chat = {"TokenizeChat"};
   chat.add(Field{"prompt", {FieldType::Kind::kNull}});
+  chat.add(Field{"content", {FieldType::Kind::kNull}});
   chat.add(ConversationFields::table());
   chat.add(TokenizeFields::table());
   ObjectSchema detokenize = {"DetokenizeRequest"};

@@ -405,6 +405,7 @@ void post_completions(ServerState& state, RequestContext&& context) {
   Parsed<CompletionRequest> parsed =
       parse_completion_request(context.request.body, request_defaults(state));
   if (parsed.error) return context.refuse(*parsed.error);
+  report_ignored(context, parsed.request.ignored);
   const std::string id = "cmpl-" + context.log.id;
   generate_completion(state, std::move(context), std::move(parsed.request), id,
                       [](CompletionRequest&& completion, ResponseInfo&& info) {

@@ -83,8 +83,10 @@ constexpr Replacement kReplacements[] = {
     {"/embedding", "use POST /v1/embeddings with an embedding model"},
     {"/generate", "use POST /v1/completions"},
     {"/healthz", "use GET /health"},
+    {"/infill", "use POST /v1/completions"},
     {"/pooling", "use POST /v1/embeddings with an embedding model"},
     {"/props", "use GET /v1/models or GET /server_info"},
+    {"/slots", "use GET /metrics"},
 };
 
 }  // namespace

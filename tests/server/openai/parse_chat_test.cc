@@ -100,6 +100,11 @@ TEST(ParseChat, TakesTheFieldsOfChats) {
   EXPECT_TRUE(request.streaming.stream);
   EXPECT_EQ(request.echoed_message, "");
   EXPECT_EQ(request.restriction.value().grammar.kind, GrammarSpec::Kind::kJsonObject);
+  EXPECT_THAT(request.ignored, ::testing::ElementsAre("store", "metadata"));
+  EXPECT_EQ(hello(R"("max_tokens": -1)").engine_request.sampling.max_tokens, 0);
+  EXPECT_EQ(
+      hello(R"("max_completion_tokens": -1, "max_tokens": 5)").engine_request.sampling.max_tokens,
+      0);
   EXPECT_EQ(hello(R"("logprobs": true)").engine_request.sampling.logprobs, 0);
   EXPECT_EQ(hello(R"("logprobs": false, "top_logprobs": 0)").engine_request.sampling.logprobs,
             std::nullopt);
@@ -110,6 +115,7 @@ TEST(ParseChat, RefusesWrongFields) {
   EXPECT_EQ(refused_hello(R"("logprobs": 3)"), "logprobs");
   EXPECT_EQ(refused_hello(R"("logprobs": true, "top_logprobs": 21)"), "top_logprobs");
   EXPECT_EQ(refused_hello(R"("max_completion_tokens": 0)"), "max_completion_tokens");
+  EXPECT_EQ(refused_hello(R"("max_completion_tokens": -2)"), "max_completion_tokens");
   EXPECT_EQ(refused_hello(R"("max_tokens": 0)"), "max_tokens");
   EXPECT_EQ(refused_hello(R"("chat_template": "{{ 1 }}")"), "chat_template");
   EXPECT_EQ(refused_hello(R"("chat_template_kwargs": {"chat_template": "x"})"),
@@ -588,6 +594,7 @@ TEST(ParseTokenize, TakesAPromptOrMessages) {
   EXPECT_EQ(json_of(chat.request.conversation->variables),
             R"({"messages":[{"role":"user","content":"hi"}],"add_generation_prompt":false})");
   EXPECT_EQ(parse_tokenize_request("{}", {}).error->param, "prompt");
+  EXPECT_EQ(parse_tokenize_request(R"({"content": "a"})", {}).request.prompt, "a");
   EXPECT_EQ(
       parse_tokenize_request("{\"prompt\": \"a\", " + std::string(kHello) + "}", {}).error->param,
       "prompt");

@@ -169,6 +169,35 @@ TEST(ParseCompletion, SeedsAreIntegersHoweverTheyAreWritten) {
   }
 }
 
+TEST(ParseCompletion, TakesTheFieldsOfLlamaCpp) {
+  const auto sampling = [](std::string_view more) {
+    return parsed(R"({"prompt": "a", )" + std::string(more) + "}").engine_request.sampling;
+  };
+  EXPECT_EQ(sampling(R"("n_predict": 7)").max_tokens, 7);
+  EXPECT_EQ(sampling(R"("repeat_penalty": 1.5)").repetition_penalty, 1.5F);
+  for (const char* const name : {"max_tokens", "n_predict"}) {
+    EXPECT_EQ(sampling("\"" + std::string(name) + "\": -1").max_tokens, 0)
+        << name << ": the rest of the context";
+  }
+  EXPECT_THAT(refusal(R"({"prompt": "a", "max_tokens": -2})"), HasSubstr("max_tokens: "));
+  EXPECT_THAT(refusal(R"({"prompt": "a", "n_predict": 0})"), HasSubstr("n_predict: "));
+  EXPECT_THAT(refusal(R"({"prompt": "a", "repeat_penalty": 0})"), HasSubstr("repeat_penalty: "));
+}
+
+TEST(ParseCompletion, NamesUnknownFields) {
+  const auto ignored = [](const std::string& more) {
+    return parsed(R"({"prompt": "a", "user": "u")" + more + "}").ignored;
+  };
+  EXPECT_THAT(ignored(R"(, "mirostat": 2, "samplers": ["top_k"], "top-k": 1, "dry": null)"),
+              ElementsAre("mirostat", "samplers", "top-k"));
+  // The names stand in a header.
+  EXPECT_TRUE(ignored(R"(, "a\r\nb": 1, "": 1, "ü": 1, "a,b": 1)").empty());
+  EXPECT_TRUE(ignored(", \"" + std::string(65, 'x') + "\": 1").empty());
+  std::string many;
+  for (int i = 0; i < 100; ++i) many += ", \"x" + std::to_string(i) + "\": 1";
+  EXPECT_EQ(ignored(many).size(), 64u);
+}
+
 TEST(ParseCompletion, EchoesWithoutMakingAnything) {
   const CompletionRequest request = parsed(R"({"prompt": "a", "echo": true, "max_tokens": 0,
                                          "logprobs": 2})");
