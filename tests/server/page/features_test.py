@@ -187,7 +187,8 @@ class RenderingTest(StandInCase):
 class FeaturesTest(StandInCase):
     def setUp(self) -> None:
         super().setUp()
-        fresh = {"model": MODEL, "more_models": [], "context": CONTEXT, "key": "", "start_time": 1, "is_up": True}
+        fresh = {"model": MODEL, "more_models": [], "context": CONTEXT, "key": "", "start_time": 1, "is_up": True,
+                 "status": None}  # fmt: skip
         self.addCleanup(lambda: self.server.__dict__.update(fresh))
 
     def contents(self) -> list[str]:
@@ -273,6 +274,18 @@ class FeaturesTest(StandInCase):
         self.assertEqual(self.tab.evaluate("document.activeElement.innerText"), "Undo")
         self.tab.press("Enter")
         self.tab.wait_for("document.querySelector('.question .text').innerText === 'one'")
+        # The notice belongs to the chat, and does not cover the settings.
+        for goes_on in ("New chat", "Settings"):
+            self.reload_chat()
+            self.press_button("Delete", "article:last-of-type")
+            self.assertIn("Deleted a message.", self.tab.text("#notice"))
+            if goes_on == "New chat":
+                address = self.tab.evaluate("location.hash")
+                self.press_button(goes_on)
+            else:
+                self.tab.evaluate("document.querySelector('#side-toggle').click()")
+            self.assertEqual(self.tab.text("#notice"), "", goes_on)
+            self.tab.evaluate(f"location.hash = {json.dumps(address)}")
         self.reload_chat()
         self.assertTrue(self.tab.evaluate(texts).startswith("one\nYou said one."))
         while self.tab.evaluate("document.querySelectorAll('article').length"):
@@ -412,6 +425,7 @@ class FeaturesTest(StandInCase):
         self.tab.wait_for("!window.isOld")
         self.wait_for_key(self.tab, "needs an API key")
         self.assertEqual(self.focused(), "key")
+        self.assertEqual(self.tab.text("#model"), "")
         self.tab.wait_for("document.querySelector('#panel-state').innerText === 'needs a key'")
         self.check_contrasts()
         self.give_key("wrong")
@@ -449,11 +463,27 @@ class FeaturesTest(StandInCase):
         self.tab.wait_for("document.querySelector('#context').textContent.includes('8,192')")
         self.ask("one")
         self.assertEqual(self.server.calls[-1]["model"], "another")
+        self.assertNotIn("This answer is of", self.tab.text(".answer"))
         # Without that metric, once the server answers again.
         self.server.is_up = False
         self.tab.wait_for("document.querySelector('#panel-state').innerText === 'no contact'")
         self.server.model, self.server.is_up = "third", True
         self.tab.wait_for("document.querySelector('#model').innerText === 'third'")
+        self.ask("two")
+        self.assertEqual(self.tab.text(".answer:last-of-type [role=note]:first-child"),
+                         "This answer is of the model third, the one before of another.")  # fmt: skip
+        # The server has both now: the chat goes on with the model that answered last.
+        unloaded = {"max_model_len": 512, "status": {"value": "unloaded"}}
+        self.server.model, self.server.more_models = "first", [{"id": "third", **unloaded}]
+        self.reload_chat()
+        self.ask("three")
+        self.assertEqual(self.server.calls[-1]["model"], "third")
+        # Without a choice, a model that failed is the last resort.
+        self.server.model, self.server.more_models = "broken", [{"id": "good", **unloaded}]
+        self.server.status = {"value": "failed"}
+        self.press_button("New chat")
+        self.reload()
+        self.assertEqual(self.tab.evaluate("document.querySelector('#models').value"), "good")
 
     def test_works_while_the_server_is_away(self) -> None:
         self.tab.call("Network.enable")

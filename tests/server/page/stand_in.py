@@ -97,6 +97,15 @@ def _hesitant() -> Iterator[bytes]:
     yield _chunk({}, 20, "stop") + b"data: [DONE]\n\n"
 
 
+def _lumpy() -> Iterator[bytes]:
+    """Sends most of the answer in one piece."""
+    yield b"".join(_chunk({"content": f"word{i} "}, i + 1) for i in range(50))
+    for i in range(50, 54):
+        time.sleep(0.1)
+        yield _chunk({"content": f"word{i} "}, i + 1)
+    yield _chunk({}, 54, "stop") + b"data: [DONE]\n\n"
+
+
 def _calling() -> Iterator[bytes]:
     """Calls a tool twice; the arguments come in pieces."""
     pieces = [{"index": 0, "id": "call-a", "type": "function",
@@ -131,6 +140,7 @@ _ANSWERS = {
     "length": lambda: iter([_stream(["cut"], reason="length")]),
     "slow": _slow,
     "hesitant": _hesitant,
+    "lumpy": _lumpy,
     "calls": _calling,
     "odd": _odd,
     "thinking": _thinking,
@@ -157,6 +167,7 @@ class StandIn:
         self.is_up = True
         self.drafts: dict[str, int] = {}  # counters of speculation; empty: the server has none
         self.model = MODEL
+        self.status: dict[str, str] | None = None  # of the first model; a server of one has none
         self.more_models: list[dict[str, Any]] = []  # further entries of the list
         self.context = CONTEXT
         self.start_time = 1
@@ -213,6 +224,8 @@ class StandIn:
                 "id": self.model, "object": "model", "root": MODEL, "max_model_len": self.context,
                 "sampling_defaults": {"temperature": 0.6, "top_p": 0.9, "top_k": 40, "source": "x"},
             }  # fmt: skip
+            if self.status:
+                model["status"] = self.status
             return handler.send_json(200, {"object": "list", "data": [model, *self.more_models]})
         if handler.path == "/metrics":
             self.num_metrics_calls += 1

@@ -5,17 +5,18 @@ import { MarkdownView } from './markdown.js';
 import { count, kJoin, MessageView, QuestionView, ResultsView, textRegion } from './message.js';
 
 const kTickMs = 100; // of the clock that runs until the first token
+const kLeastStreamMs = 50; // a speed over a shorter time is noise
 
 function seconds(ms) {
   return ms < 1000 ? `${Math.round(ms)}${kJoin}ms` : `${(ms / 1000).toFixed(1)}${kJoin}s`;
 }
 
 // Returns "142 tokens · 96 tokens/s · first after 31 ms", without the parts that are unknown.
-export function timingText({ numTokens, waitMs, streamMs }) {
+export function timingText({ numTokens, waitMs, streamMs, streamTokens }) {
   const parts = [];
   if (numTokens > 0) parts.push(count(numTokens, 'token'));
-  if (numTokens > 1 && streamMs > 0) {
-    parts.push(`${count((1000 * (numTokens - 1)) / streamMs, 'token')}/s`);
+  if (streamTokens > 0 && streamMs >= kLeastStreamMs) {
+    parts.push(`${count((1000 * streamTokens) / streamMs, 'token')}/s`);
   }
   if (waitMs > 0) parts.push(`first after ${seconds(waitMs)}`);
   return parts.join(' · ');
@@ -147,6 +148,16 @@ export class AnswerView extends MessageView {
     this.results = resultsForm(calls, (results) => this.on.sendResults(this.message, results));
     this.footer.after(this.results);
     this.setAnswerable(false);
+  }
+
+  // Says that the answer before this one is of another model; '' is none.
+  setModelBefore(before) {
+    const { model } = this.message;
+    this.otherModel?.remove();
+    if (before === '' || model === '' || before === model) return;
+    this.otherModel = element('p', { className: 'left-out', role: 'note' },
+      `This answer is of the model ${model}, the one before of ${before}.`);
+    this.root.prepend(this.otherModel);
   }
 
   // Offers to enter the results of tool calls, or to continue an answer that was cut or edited.

@@ -3,6 +3,8 @@ import { countTokens, ServerError, streamChat } from './api.js';
 import { firstThatFits, fitsBySize, promptRoom } from './context.js';
 import { addDelta, newSeed, requestMessages, settingFields } from './conversation.js';
 
+const kSameReadMs = 5; // tokens within this time came in one piece, and say nothing of the speed
+
 // Returns { fields, numLeftOut }: the job's chat call for a path of messages, and the number of the
 // oldest ones that the context cannot take. Throws ServerError if not even the last question fits.
 async function fitted(job, path, { model, contextTokens }) {
@@ -40,7 +42,7 @@ async function fitted(job, path, { model, contextTokens }) {
 export async function receive(job, path, limits, changed) {
   const { message, startMs, controller: { signal } } = job;
   const { timing } = message;
-  const { numTokens, streamMs } = timing; // of an answer that is continued
+  const { numTokens, streamMs, streamTokens } = timing; // of an answer that is continued
   const { fields, numLeftOut } = await fitted(job, path, limits);
   if (message.leftOut !== numLeftOut) {
     message.leftOut = numLeftOut;
@@ -48,10 +50,13 @@ export async function receive(job, path, limits, changed) {
   }
   let finishReason = '';
   let firstMs = 0;
+  let numNow = 0;
+  let numFirst = 0; // tokens that came together with the first one
   for await (const { usage, choices } of streamChat(fields, signal)) {
     if (job.isDone) break;
     if (usage) {
-      timing.numTokens = numTokens + usage.completion_tokens;
+      numNow = usage.completion_tokens;
+      timing.numTokens = numTokens + numNow;
       timing.contextTokens = usage.prompt_tokens + usage.completion_tokens;
     }
     const choice = choices?.[0];
@@ -62,7 +67,9 @@ export async function receive(job, path, limits, changed) {
     const elapsedMs = performance.now() - startMs;
     firstMs ||= elapsedMs;
     timing.waitMs ||= firstMs;
+    if (elapsedMs - firstMs < kSameReadMs) numFirst = numNow;
     timing.streamMs = streamMs + elapsedMs - firstMs;
+    timing.streamTokens = streamTokens + numNow - numFirst;
     addDelta(message, choice.delta);
     changed();
   }

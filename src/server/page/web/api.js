@@ -19,7 +19,7 @@ async function errorOf(response) {
     // known.
   }
   const seconds = Number(response.headers.get('retry-after'));
-  if (seconds > 0) message += ` (in ${seconds} s)`;
+  if (seconds > 0) message = `${message.replace(/\.$/, '')}; try again in ${seconds} s.`;
   const error = new ServerError(message);
   error.status = response.status;
   return error;

@@ -7,7 +7,7 @@ import { ChatList } from './chat_list.js';
 import { showContext } from './context.js';
 import { childrenOf, deleteMessage, fileNameOf, fromJson, newChat, newestLeaf, newMessage,
   parentOfNext, pathTo, titleOf, toJson, toMarkdown } from './conversation.js';
-import { announce, download, showNotice } from './dom.js';
+import { announce, clearNotice, download, showNotice } from './dom.js';
 import { startKey } from './key.js';
 import { fitHeight, isSendKey } from './message.js';
 import { Models } from './models.js';
@@ -90,11 +90,15 @@ function showPath() {
     views.push(view);
     log.append(view.root);
   }
+  let before = ''; // the model of the last answer
   for (const view of views) {
+    view.setModelBefore?.(before);
+    before = view.message.model || before;
     const siblings = children.get(view.message.parent);
     view.versions.show(siblings.indexOf(view.message.id), siblings.length);
     view.setAnswerable(view === views.at(-1) && !jobs.has(chat.id));
   }
+  models.want(chat.settings.model || before);
   $('welcome').hidden = path.length > 0;
   showModel();
   setWorking(jobs.has(chat.id));
@@ -131,7 +135,7 @@ function showList() {
 function showChat(next) {
   chat = next;
   takeSettings(showSettings(chat.settings));
-  models.want(chat.settings.model);
+  clearNotice();
   removeViews(0);
   follows = true;
   showPath();
@@ -167,11 +171,9 @@ function showAddressed() {
   const id = location.hash.slice(1);
   if (id === chat.id) return;
   const found = id === '' ? newChat(store.defaults()) : chatOf(id);
-  if (!found) {
-    showNotice('There is no such chat in this browser.');
-    history.replaceState(null, '', location.pathname);
-  }
+  if (!found) history.replaceState(null, '', location.pathname);
   showChat(found ?? newChat(store.defaults()));
+  if (!found) showNotice('There is no such chat in this browser.');
   announce(found?.title ? `Chat ${found.title}` : 'New chat');
 }
 
@@ -419,6 +421,7 @@ function ask(message) {
     history.pushState(null, '', `#${chat.id}`);
   }
   addMessage(message);
+  clearNotice();
   save(chat, [message]);
   input.focus();
   answerTo(message.id);

@@ -7,8 +7,9 @@
 //   user:      files [{ name, text, numTokens }]
 //   assistant: reasoning, calls [{ id, name, arguments }], model, note, error, leftOut (the number
 //              of the path's first messages that the model did not get), and timing { numTokens,
-//              contextTokens, waitMs, streamMs }: the tokens of the answer, and with its prompt;
-//              the times until the first token and from the first to the last one
+//              contextTokens, waitMs, streamMs, streamTokens }: the tokens of the answer, and
+//              with its prompt; the times until the first token and from the first to the last
+//              one; and the tokens that came in the latter time
 //   tool:      results [{ id, name, content }], one per call of the assistant message before it
 
 const kNumbers = ['temperature', 'top_p', 'top_k', 'min_p', 'repetition_penalty',
@@ -278,6 +279,7 @@ const kReaders = {
       contextTokens: numberOf(timing?.contextTokens),
       waitMs: numberOf(timing?.waitMs),
       streamMs: numberOf(timing?.streamMs),
+      streamTokens: numberOf(timing?.streamTokens),
     },
     note: textOf(note),
     error: textOf(error),

@@ -62,12 +62,28 @@ export function announce(text) {
   document.getElementById('announcer').textContent = text;
 }
 
-// Shows a text above the message field until it is dismissed or replaced. `action` is
-// { label, run } or null: a button, which also dismisses the notice.
+const kNoticeMs = 15_000; // of a notice that offers to undo something
+let noticeTimer = 0;
+
+// Removes the notice, unless `isIdle` and the reader is at its buttons.
+export function clearNotice(isIdle = false) {
+  const root = document.getElementById('notice');
+  clearTimeout(noticeTimer);
+  if (isIdle && root.matches(':hover, :focus-within')) {
+    noticeTimer = setTimeout(clearNotice, kNoticeMs, true);
+  } else {
+    root.replaceChildren();
+  }
+}
+
+// Shows a text above the message field until it is dismissed or replaced, or the reader goes on to
+// another chat, a sheet or a message. `action` is { label, run } or null: a button, which also
+// dismisses the notice; such a notice goes after a while.
 export function showNotice(text, action = null) {
+  clearNotice();
   const root = document.getElementById('notice');
   const dismiss = () => {
-    root.replaceChildren();
+    clearNotice();
     document.getElementById('input').focus();
   };
   const buttons = [button('Dismiss', dismiss)];
@@ -76,6 +92,7 @@ export function showNotice(text, action = null) {
       dismiss();
       action.run();
     }));
+    noticeTimer = setTimeout(clearNotice, kNoticeMs, true);
   }
   root.replaceChildren(element('p', {}, text), ...buttons);
 }

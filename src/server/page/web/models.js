@@ -29,7 +29,8 @@ export class Models {
   // The model that answers; its id is '' until the server has listed one.
   get current() {
     return this.#list.find(({ id }) => id === this.#wanted) ??
-      this.#list.find((model) => stateOf(model) === 'loaded') ?? this.#list[0] ?? { id: '' };
+      this.#list.find((model) => stateOf(model) === 'loaded') ??
+      this.#list.find((model) => stateOf(model) !== 'failed') ?? this.#list[0] ?? { id: '' };
   }
 
   // Returns the length of the current model's context in tokens, or 0 if it is not known.
@@ -67,7 +68,8 @@ export class Models {
       this.#list = await fetchModels();
       this.#show();
     } catch (error) {
-      if (this.#list.length === 0) this.#name.textContent = error.message;
+      // The form for the key says what is missing.
+      if (this.#list.length === 0) this.#name.textContent = error.status === 401 ? '' : error.message;
     }
     this.#onChange();
   }

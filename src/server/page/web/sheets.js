@@ -1,4 +1,6 @@
 // The sheets: beside the chat on wide screens, over it on narrow ones.
+import { clearNotice } from './dom.js';
+
 const kSheets = ['chats', 'side'];
 
 const $ = (id) => document.getElementById(id);
@@ -9,7 +11,9 @@ export function showSheet(shown) {
     $(id).classList.toggle('shown', id === shown);
     $(`${id}-toggle`).setAttribute('aria-expanded', String(id === shown));
   }
-  if (shown) $(shown).focus();
+  if (shown === '') return;
+  clearNotice(); // it would cover a part of the sheet
+  $(shown).focus();
 }
 
 function shownSheet() {
