@@ -372,6 +372,10 @@ class StandInTest(StandInCase):
         speed = re.fullmatch(r"54 tokens · (\d+) tokens/s · first after .*", self.notes())
         self.assertTrue(speed, self.notes())
         self.assertLess(int(speed[1]), 20)
+        self.tab.resize(1280, 800)
+        buttons = "[...document.querySelectorAll('.answer:last-of-type footer > button')]"
+        tops = f"new Set({buttons}.filter((one) => one.checkVisibility()).map((one) => one.offsetTop)).size"
+        self.assertEqual(self.tab.evaluate(tops), 1, "the buttons are in one row")
 
     def test_answers_go_on_in_other_chats(self) -> None:
         self.ask("hesitant", waits=False)
@@ -964,6 +968,13 @@ class StandInTest(StandInCase):
     def test_fits_a_narrow_phone(self) -> None:
         self.tab.resize(320, 560)
         self.ask("markdown")
+        self.ask("table")
+        lines = """[...document.querySelectorAll('th')].map((node) => {
+          const range = document.createRange();
+          range.selectNodeContents(node);
+          return range.getClientRects().length;
+        })"""
+        self.assertEqual(self.tab.evaluate(lines), [1, 1, 1], "a heading broke within a word")
         self.ask("calls")
         self.press_button("Regenerate")
         self.wait_for_answer()

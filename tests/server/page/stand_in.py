@@ -103,7 +103,7 @@ def _lumpy() -> Iterator[bytes]:
     for i in range(50, 54):
         time.sleep(0.1)
         yield _chunk({"content": f"word{i} "}, i + 1)
-    yield _chunk({}, 54, "stop") + b"data: [DONE]\n\n"
+    yield _chunk({}, 54, "length") + b"data: [DONE]\n\n"
 
 
 def _calling() -> Iterator[bytes]:
@@ -137,6 +137,7 @@ _ANSWERS = {
     "markdown": lambda: iter([_stream(_pieces(MARKDOWN, 3))]),
     "hostile": lambda: iter([_stream(_pieces(HOSTILE, 1))]),
     "long": lambda: iter([_stream([f"Line {i}.\n\n" for i in range(200)])]),
+    "table": lambda: iter([_stream(["|name|value|remarks|\n|-|-|-|\n" + "|a long cell of words|12|x y|\n" * 3])]),
     "length": lambda: iter([_stream(["cut"], reason="length")]),
     "slow": _slow,
     "hesitant": _hesitant,
