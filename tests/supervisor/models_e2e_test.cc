@@ -150,6 +150,24 @@ TEST_F(SeveralModels, AKilledProcessEndsOnlyItsOwnRequests) {
   }
 }
 
+TEST_F(SeveralModels, AStartRemovesTheFoldersOfKilledServers) {
+  const std::filesystem::path parent = std::getenv("TMPDIR");
+  for (const char* const name : {"quire-serve-old", "quire-serve-young", "other"}) {
+    std::filesystem::create_directory(parent / name);
+    std::ofstream(parent / name / "keys") << "key";
+    if (name != std::string_view("quire-serve-young")) {
+      std::filesystem::last_write_time(
+          parent / name, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+    }
+  }
+  Served server({"--models", write_models()});
+  ASSERT_TRUE(server.is_up());
+  EXPECT_FALSE(std::filesystem::exists(parent / "quire-serve-old"));
+  EXPECT_TRUE(std::filesystem::exists(parent / "quire-serve-young" / "keys"));
+  EXPECT_TRUE(std::filesystem::exists(parent / "other" / "keys"));
+  EXPECT_EQ(server.stop(), 0);
+}
+
 TEST_F(SeveralModels, AFailedStartReportsTheReason) {
   const std::string path =
       scratch_.write("bad.ini", fmt::format("[bad]\nmodel = {}\n[good]\nmodel = embedded\n",
