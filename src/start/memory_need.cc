@@ -5,7 +5,6 @@
 
 #include "start/model_files.h"
 #include "start/node_setup.h"
-#include "start/plan_rank.h"
 #include "start/replica_plan.h"
 #include "start/settings.h"
 #include "start/speculation.h"
@@ -22,14 +21,13 @@ int64_t bytes_of(const EnginePlan& plan) {
 }  // namespace
 
 Result<MemoryNeed> plan_memory_need(const EngineConfig& wanted, int64_t freed_bytes) {
-  assume_freed(freed_bytes);
   QUIRE_ASSIGN_OR_RETURN(const EngineConfig config, place_node(wanted));
   QUIRE_RETURN_IF_ERROR(check_settings(config));
   QUIRE_ASSIGN_OR_RETURN(const Speculation given, read_speculation(config.speculative_config));
   QUIRE_ASSIGN_OR_RETURN(const ModelFiles files, open_model_files(config));
   QUIRE_ASSIGN_OR_RETURN(const Speculation speculation, settle_method(given, config, files));
   std::vector<PlannedReplica> replicas;
-  QUIRE_RETURN_IF_ERROR(plan_replicas(config, speculation, files, nullptr, replicas));
+  QUIRE_RETURN_IF_ERROR(plan_replicas(config, speculation, files, nullptr, replicas, freed_bytes));
   const Device& device = replicas.front().platform->contexts().front()->device();
   MemoryNeed need = {.is_on_gpu = device.kind != DeviceKind::kCpu};
   for (const PlannedReplica& replica : replicas) {

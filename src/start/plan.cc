@@ -117,7 +117,8 @@ SchedulerConfig scheduler_config(const PlanInputs& in, const EnginePlan& plan) {
 }  // namespace
 
 Result<std::vector<EnginePlan>> plan_ranks(const EngineConfig& config, const ModelFiles& files,
-                                           const Platform& platform, const DraftRequest& drafts) {
+                                           const Platform& platform, const DraftRequest& drafts,
+                                           int64_t freed_bytes) {
   QUIRE_RETURN_IF_ERROR(check_settings(config));
   QUIRE_RETURN_IF_ERROR(check_int8(config, files));
   QUIRE_ASSIGN_OR_RETURN(const Sizes sizes, choose_sizes(config, files.config, platform.defaults(),
@@ -138,6 +139,7 @@ Result<std::vector<EnginePlan>> plan_ranks(const EngineConfig& config, const Mod
                      // A model that embeds never decodes, and only decode steps have graphs.
                      .is_eager = config.enforce_eager || files.config.embeds,
                      .sizes = sizes,
+                     .freed_bytes = freed_bytes,
                      .table = std::make_shared<TuningTable>()});
   }
   // All ranks select backends by the times of rank 0.

@@ -16,8 +16,6 @@
 namespace quire {
 namespace {
 
-int64_t freed_bytes = 0;
-
 // The query lengths of the target's decode steps.
 std::vector<int> target_q_lens(const PlanInputs& in) {
   return in.platform.decode_q_lens(in.drafts.num_drafts, in.drafts.is_adaptive);
@@ -134,7 +132,7 @@ int64_t lookup_bytes(const PlanInputs& in, const RunnerSizes& sizes) {
 Result<MemoryRequest> memory_without_plans(const PlanInputs& in, const RunnerSizes& sizes,
                                            std::span<const ModelPlan> models) {
   QUIRE_ASSIGN_OR_RETURN(MemoryBudget budget, in.context.memory_budget());
-  budget.free_bytes += freed_bytes;
+  budget.free_bytes += in.freed_bytes;
   MemoryRequest request = {
       .tables =
           kv_table_bytes(groups_of(models), models.front().attention.states, in.sizes.block_size),
@@ -161,10 +159,6 @@ std::string shape_key(const PlanInputs& in) {
 }
 
 }  // namespace
-
-void assume_freed(int64_t num_bytes) {
-  freed_bytes = num_bytes;
-}
 
 RunnerSizes runner_sizes(const PlanInputs& in) {
   const Sizes& sizes = in.sizes;

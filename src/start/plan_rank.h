@@ -21,12 +21,9 @@ struct PlanInputs {
   DType kv_dtype;  // of the cache
   bool is_eager;   // no graphs
   Sizes sizes;
+  int64_t freed_bytes = 0;  // of other programs: counts as free memory, as if these had ended
   std::shared_ptr<const TuningTable> table;  // empty until find_shared_table()
 };
-
-// Adds to the free memory of all later plans of this process, which are made for a time at which
-// other programs have ended. Not for several threads.
-void assume_freed(int64_t num_bytes);
 
 // Returns the runner's sizes, without the sizes that depend on the KV groups, the weights or the
 // drafter.

@@ -23,7 +23,7 @@ Status check_device(const Platform& platform, const DraftModel& draft) {
 
 // Opens the drafter's model, if a model drafts, and plans the replica's ranks with it.
 Status plan_with_drafter(const EngineConfig& config, const Speculation& speculation,
-                         const ModelFiles& files, PlannedReplica& replica) {
+                         const ModelFiles& files, int64_t freed_bytes, PlannedReplica& replica) {
   const Platform& platform = *replica.platform;
   if (platform.contexts().front()->device().kind != DeviceKind::kCpu) {
     QUIRE_RETURN_IF_ERROR(refuse_unpadded_drafts(speculation));
@@ -40,7 +40,8 @@ Status plan_with_drafter(const EngineConfig& config, const Speculation& speculat
                   .model = replica.draft.get(),
                   .has_probs = verification.samples_drafts,
                   .by_lookup = speculation.lookup.has_value(),
-                  .is_adaptive = verification.is_adaptive || !speculation.draft_ranges.empty()});
+                  .is_adaptive = verification.is_adaptive || !speculation.draft_ranges.empty()},
+                 freed_bytes);
   if (plans.ok()) {
     replica.plans = std::move(*plans);
     return {};
@@ -78,7 +79,7 @@ Result<Speculation> settle_method(const Speculation& speculation, const EngineCo
 
 Status plan_replicas(const EngineConfig& config, const Speculation& speculation,
                      const ModelFiles& files, const std::shared_ptr<Nodes>& nodes,
-                     std::vector<PlannedReplica>& replicas) {
+                     std::vector<PlannedReplica>& replicas, int64_t freed_bytes) {
   for (int r = 0; r < config.data_parallel_size; ++r) {
     PlannedReplica& replica = replicas.emplace_back();
     QUIRE_ASSIGN_OR_RETURN(
@@ -87,7 +88,7 @@ Status plan_replicas(const EngineConfig& config, const Speculation& speculation,
                       r == 0 ? nullptr : replicas.front().platform->choices()));
     const Device& device = replica.platform->contexts().front()->device();
     QUIRE_RETURN_IF_ERROR(check_same(nodes.get(), "device", device.name));
-    QUIRE_RETURN_IF_ERROR(plan_with_drafter(config, speculation, files, replica));
+    QUIRE_RETURN_IF_ERROR(plan_with_drafter(config, speculation, files, freed_bytes, replica));
     QUIRE_RETURN_IF_ERROR(check_agreed(config, files, nodes.get(), replica));
     const int length = served_context(replica);
     const int expected = served_context(replicas.front());

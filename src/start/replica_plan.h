@@ -1,6 +1,7 @@
 // The plans of all replicas of the model, before anything is loaded.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -23,9 +24,9 @@ Result<Speculation> settle_method(const Speculation& speculation, const EngineCo
 // They serve the same context, but may have different numbers of KV blocks. After an error,
 // `replicas` holds the replicas made until then, because destroying a platform may take long and
 // the other nodes must receive the error first. nodes: null on a single node; several nodes have
-// one replica.
+// one replica. freed_bytes: see plan_ranks().
 Status plan_replicas(const EngineConfig& config, const Speculation& speculation,
                      const ModelFiles& files, const std::shared_ptr<Nodes>& nodes,
-                     std::vector<PlannedReplica>& replicas);
+                     std::vector<PlannedReplica>& replicas, int64_t freed_bytes = 0);
 
 }  // namespace quire
