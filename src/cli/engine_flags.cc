@@ -209,7 +209,7 @@ Status check_first_word(std::string_view word, std::string_view text_name) {
   // Names of models have no spaces and begin with a letter or a digit.
   const bool may_be_name =
       !word.empty() && is_alphanumeric(word.front()) && std::ranges::all_of(word, [](char c) {
-        return is_alphanumeric(c) || std::string_view("._-/").find(c) != std::string_view::npos;
+        return is_alphanumeric(c) || std::string_view("._-/:@").find(c) != std::string_view::npos;
       });
   if (!may_be_name) return {};
   return invalid_argument(

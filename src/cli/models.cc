@@ -171,7 +171,8 @@ std::vector<Model>::const_iterator find_model_to_remove(std::vector<Model>& mode
   return std::ranges::find(models, parsed.repository, &Model::repository);
 }
 
-Result<int> run_rm(const std::string& name) {
+Result<int> run_rm(const std::string& given) {
+  const std::string name(hub::local_model_name(given));
   QUIRE_ASSIGN_OR_RETURN(std::vector<Model> models, find_models());
   const hub::ModelName parsed = hub::parse_model_name(name).value_or(hub::ModelName());
   const auto found = find_model_to_remove(models, name, parsed);

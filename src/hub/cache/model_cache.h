@@ -37,9 +37,9 @@ struct ModelName {
   std::string text() const;
 };
 
-// Parses NAME[@REVISION], or ORG/NAME[@REVISION][:TAG]; "hf.co/" or "huggingface.co/" may precede
-// ORG/NAME. As in Ollama, the tag "latest" means no tag. Returns nullopt if the hub does not allow
-// such a name; the text can then only be a path.
+// Parses NAME[@REVISION], or ORG/NAME[@REVISION][:TAG]; "[https://]hf.co/" or
+// "[https://]huggingface.co/" may precede ORG/NAME. As in Ollama, the tag "latest" means no tag.
+// Returns nullopt if the hub does not allow such a name; the text can then only be a path.
 std::optional<ModelName> parse_model_name(std::string_view text);
 
 // Returns whether the text has 40 hexadecimal digits.

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/json_writer.h"
 #include "hub/cache/model_cache.h"
+#include "hub/cache/named_models.h"
 
 namespace quire::hub {
 namespace {
@@ -44,6 +45,11 @@ Status check_models_folder(const fs::path& models) {
 bool can_name_local_model(std::string_view name) {
   const bool is_plain = name.find_first_of("/@") == std::string_view::npos;
   return is_plain && name != kEmbeddedModel && parse_model_name(name).has_value();
+}
+
+std::string_view local_model_name(std::string_view given) {
+  if (const NamedModel* const model = find_named_model(given)) return model->name;
+  return given.find('/') == std::string_view::npos ? without_latest(given) : given;
 }
 
 ModelSource read_source(const fs::path& path) {
@@ -99,16 +105,17 @@ std::vector<LocalModel> list_local_models(const fs::path& models) {
   return found;
 }
 
-fs::path local_model_file(const fs::path& models, std::string_view name) {
+fs::path local_model_file(const fs::path& models, std::string_view given) {
+  const std::string_view name = local_model_name(given);
   if (!can_name_local_model(name)) return {};
   const fs::path file = models / name / (std::string(name) + ".gguf");
   std::error_code error;
   return fs::is_regular_file(file, error) ? file : fs::path();
 }
 
-fs::path local_model_file(std::string_view name) {
+fs::path local_model_file(std::string_view given) {
   const Result<fs::path> models = models_directory();
-  return models.ok() ? local_model_file(*models, name) : fs::path();
+  return models.ok() ? local_model_file(*models, given) : fs::path();
 }
 
 int64_t tree_bytes(const fs::path& path) {

