@@ -107,6 +107,7 @@ QuietTerminal::QuietTerminal(bool is_wanted) {
   if (!is_wanted || ::tcgetattr(STDIN_FILENO, &saved_terminal) != 0) return;
   termios quiet = saved_terminal;
   quiet.c_lflag &= ~static_cast<tcflag_t>(ECHO | ECHONL | ICANON);
+  quiet.c_lflag |= NOFLSH;  // Ctrl-C keeps the keys that were typed before it
   is_quiet = ::tcsetattr(STDIN_FILENO, TCSADRAIN, &quiet) == 0;
 }
 

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <system_error>
 
 #include "base/ascii.h"
 #include "base/file.h"
@@ -25,6 +27,7 @@
 #include "cli/pull.h"
 #include "cli/running_servers.h"
 #include "engine/sampling_defaults.h"
+#include "hub/cache/named_models.h"
 #include "start/settings.h"
 #include "start/speculation.h"
 
@@ -77,12 +80,24 @@ class Session {
       if (was_interrupted_ && !(is_interactive_ && is_ctrl_c)) return CancelScope::exit_code();
       if (finish_stdout() != 0) return kExitFailure;  // output can no longer be written
       if (status.ok()) continue;
-      print_stderr("quire chat: {}\n", one_line(engine_message(status)));
+      report("quire chat: " + one_line(engine_message(status)));
       exit_code = is_interactive_ ? kExitOk : kExitFailure;
     }
   }
 
  private:
+  // Prints a line beside the conversation, which is wrapped as answers are.
+  void report(const std::string& line) const {
+    std::string text = line;
+    if (conversation_.wraps_words() && ::isatty(STDERR_FILENO) == 1) {
+      const size_t num_columns = terminal_columns(STDERR_FILENO);
+      WordWrap wrap;
+      text = wrap.add(line, num_columns);
+      text += wrap.finish(num_columns);
+    }
+    print_stderr("{}\n", text);
+  }
+
   // Reads a line, and the lines after it if it begins a text of several lines.
   Result<std::optional<std::string>> next_message() {
     QUIRE_ASSIGN_OR_RETURN(std::optional<std::string> message, next_line("> "));
@@ -134,14 +149,13 @@ class Session {
         return answered([&] { return conversation_.regenerate(); });
       case ChatAction::kReset:
         conversation_.reset();
+        print_stderr("(the conversation is forgotten)\n");
         file_.clear();  // it has the earlier conversation, which /save must not replace
         return {};
       case ChatAction::kSystem:
         return set_system(line.text);
       case ChatAction::kSet:
-        QUIRE_RETURN_IF_ERROR(conversation_.set(line.text));
-        print_stderr("(set {})\n", escape_controls(line.text));
-        return {};
+        return set(line.text);
       case ChatAction::kShow:
         write_stderr(conversation_.described());
         return {};
@@ -169,6 +183,12 @@ class Session {
     return status;
   }
 
+  Status set(const std::string& words) {
+    QUIRE_ASSIGN_OR_RETURN(const std::string effect, conversation_.set(words));
+    print_stderr("({})\n", escape_controls(effect));
+    return {};
+  }
+
   Status set_system(const std::string& text) {
     if (!text.empty()) {
       const bool removes = text == "-";
@@ -187,6 +207,12 @@ class Session {
     if (exists && path != file_) {
       return invalid_argument(
           fmt::format("[chat] {} exists; expected the path of a new file", path));
+    }
+    std::error_code error;
+    const std::filesystem::path folder = std::filesystem::absolute(path, error).parent_path();
+    if (!std::filesystem::is_directory(folder, error)) {
+      return invalid_argument(fmt::format(
+          "[chat] {} is no folder; expected the path of a file in one", folder.string()));
     }
     QUIRE_RETURN_IF_ERROR(replace_file(path, conversation_json(conversation_.messages())));
     use_file(path, "saved");
@@ -253,14 +279,26 @@ std::string key_of(const ChatOptions& options) {
   return options.api_key.empty() && key != nullptr ? key : options.api_key;
 }
 
+// The model in the record of a server: by its files or, for a model that is not on this machine
+// under this name, by the server's name of it. Null: the server does not have the model.
+const ServedModel* find_served(const ServerRecord& record, const std::string& model,
+                               const std::string& path) {
+  const auto found = std::ranges::find_if(record.models, [&](const ServedModel& served) {
+    return path.empty()
+               ? equals_ignoring_case(hub::without_latest(served.name), hub::without_latest(model))
+               : served.path == path;
+  });
+  return found == record.models.end() ? nullptr : &*found;
+}
+
 // A server of this user that has the model; null: none can be used, and a line says why not if
 // there is one.
 std::unique_ptr<ChatModel> find_server(const ChatOptions& options) {
+  if (!options.finds_servers) return nullptr;
   const std::string path = model_path(options.engine.model);
-  if (path.empty() || !options.finds_servers) return nullptr;
   for (const ServerRecord& record : running_servers()) {
-    const auto served = std::ranges::find(record.models, path, &ServedModel::path);
-    if (served == record.models.end()) continue;
+    const ServedModel* const served = find_served(record, options.engine.model, path);
+    if (served == nullptr) continue;
     const std::string address = one_line(record.address.text());
     if (const std::string flag = changed_setting(options.engine); !flag.empty()) {
       print_stderr("(not using the server at {}, which has its own {})\n", address, flag);
@@ -286,8 +324,12 @@ Result<std::unique_ptr<ChatModel>> open_server(const ChatOptions& options) {
 
 Result<int> talk(std::unique_ptr<ChatModel> model, const ChatOptions& options) {
   QUIRE_RETURN_IF_ERROR(model->check_system(options.system));
-  print_stderr("(sampling: {})\n",
-               describe(options.settings.sampling.applied_to(model->sampling_defaults())));
+  // A server whose context is unknown does not tell its sampling values either.
+  const std::string sampling =
+      model->max_model_len() == 0
+          ? "the server's defaults"
+          : describe(options.settings.sampling.applied_to(model->sampling_defaults()));
+  print_stderr("(sampling: {})\n", sampling);
   return Session(std::move(model), options).run();
 }
 
@@ -315,6 +357,7 @@ void add_server_flags(FlagSet& flags, ChatOptions* options) {
   flags.text(
       "--url", "URL", &options->url,
       "Talk with this server, http://HOST:PORT or unix:PATH; MODEL is a name that it serves");
+  flags.last().field = "base_url";
   flags.text("--api-key", "KEY", &options->api_key,
              "The server's key; without it, OPENAI_API_KEY of the environment");
   flags.toggle("--no-server", &options->finds_servers,
@@ -358,6 +401,7 @@ Command chat_command() {
   add_setting(command.flags, &options->engine, "generation_config");
   add_engine_flags(command.flags, &options->engine, SeedFlag::kOfCommand);
   command.positional = model_argument(&options->engine, MissingModel::kIsPulled);
+  command.positional->excess = "quire generate MODEL MESSAGE answers one message";
   command.check = [options](Complaints& complaints) { check(*options, complaints); };
   command.log->level = "warning";  // keeps info messages out of the conversation
   command.run = [options] { return run(*options); };

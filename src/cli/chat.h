@@ -32,8 +32,8 @@ struct ChatLine {
   std::string text;  // of a message: all of it; of a command: its argument, trimmed
 };
 
-// A line that begins with "/" and letters is a command; "/tmp/x" and "/5" are messages. Unknown
-// commands, and arguments too many or too few, are errors.
+// A line that begins with "/" and letters is a command; "/tmp/x", "/5" and " /help" are messages.
+// Unknown commands, and arguments too many or too few, are errors.
 Result<ChatLine> parse_chat_line(std::string_view typed);
 // Texts of several lines stand between """ and """. Returns whether a message, or the argument of
 // /system, begins with the mark and lacks the second one, so that more lines follow.

@@ -32,7 +32,8 @@ constexpr ChatCommand kCommands[] = {
     {"/system", ChatAction::kSystem, Argument::kOptional, "/system [TEXT]",
      "show or set the system message; - removes it"},
     {"/set", ChatAction::kSet, Argument::kRequired, "/set NAME VALUE",
-     "set a sampling value (temperature, top_p, seed, …); or /set think, /set nothink"},
+     "set a sampling value (temperature, top_p, seed, …), without VALUE to its default; or\n"
+     "                /set think, /set nothink"},
     {"/show", ChatAction::kShow, Argument::kNone, "/show",
      "show the model, the sampling values and the system message"},
     {"/save", ChatAction::kSave, Argument::kRequired, "/save FILE",
@@ -62,10 +63,21 @@ std::string_view command_word(std::string_view line) {
   return is_command ? word : "";
 }
 
+// The bytes of "/system", or of "/set system", Ollama's form of it; 0: the line begins with
+// neither.
+size_t system_command_size(std::string_view line) {
+  constexpr std::string_view kSystem = "system";
+  const std::string_view word = command_word(line);
+  if (word == "/system") return word.size();
+  if (word != "/set") return 0;
+  const size_t begin = std::min(line.find_first_not_of(" \t", word.size()), line.size());
+  const size_t end = std::min(line.find_first_of(" \t\r\n", begin), line.size());
+  return line.substr(begin, end - begin) == kSystem ? end : 0;
+}
+
 // The position at which a text of several lines may begin: of the message, or after "/system ".
 size_t text_position(std::string_view typed) {
-  const std::string_view word = command_word(typed);
-  const size_t begin = word == "/system" ? word.size() : 0;
+  const size_t begin = system_command_size(typed);
   const size_t at = typed.find_first_not_of(" \t", begin);
   return at == std::string_view::npos ? typed.size() : at;
 }
@@ -112,6 +124,10 @@ Status check_roles(const std::vector<ChatMessage>& messages, std::string_view so
 Result<ChatLine> parse_chat_line(std::string_view typed) {
   if (!is_valid_utf8(typed)) return invalid_argument("[chat] the line is not valid UTF-8");
   const std::string_view word = command_word(typed);
+  if (const size_t size = system_command_size(typed); size > 0) {
+    return ChatLine{.action = ChatAction::kSystem,
+                    .text = std::string(trimmed(typed.substr(size)))};
+  }
   if (word.empty()) return ChatLine{.action = ChatAction::kSay, .text = std::string(typed)};
   const auto found = std::ranges::find(kCommands, word, &ChatCommand::name);
   if (found == std::end(kCommands)) return unknown_command(word);

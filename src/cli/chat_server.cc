@@ -5,12 +5,14 @@
 #include <chrono>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/json.h"
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "cli/chat_model.h"
 #include "cli/interrupt.h"
 #include "http_client/client.h"
+#include "hub/cache/named_models.h"
 
 namespace quire::cli {
 namespace {
@@ -54,6 +56,29 @@ Status error_of(const std::string& server, int http_status, std::string_view bod
                       needs_key ? "; --api-key KEY, or OPENAI_API_KEY, is the key" : "")};
 }
 
+// Whether an entry of /v1/models has the name. Servers take further names of a model in requests:
+// aliases, the name with ":latest" or without it, and some take any case.
+bool has_name(Element entry, std::string_view model) {
+  const auto is_name = [&](std::string_view own) {
+    return equals_ignoring_case(hub::without_latest(own), hub::without_latest(model));
+  };
+  if (is_name(text_of(entry, "id"))) return true;
+  simdjson::dom::array aliases;
+  if (entry["aliases"].get_array().get(aliases)) return false;
+  return std::ranges::any_of(aliases, [&](Element alias) {
+    std::string_view name;
+    return !alias.get_string().get(name) && is_name(name);
+  });
+}
+
+// Adds the remedy to the error of a connection that was there before.
+Status lost(const Status& error) {
+  if (error.code() != StatusCode::kUnavailable) return error;
+  return unavailable(error.message() +
+                     "; start the server again, or continue without it: /save FILE here, and "
+                     "/load FILE in quire chat --no-server");
+}
+
 // Reads the stream of a chat completion.
 class AnswerReader final : public http_client::ResponseHandler {
  public:
@@ -89,7 +114,7 @@ class AnswerReader final : public http_client::ResponseHandler {
     if (was_interrupted || !can_show_) {
       answer_.finish_reason = FinishReason::kCancelled;
     } else {
-      QUIRE_RETURN_IF_ERROR(error_);
+      QUIRE_RETURN_IF_ERROR(http_status_ == 0 ? lost(error_) : error_);
     }
     if (num_pieces_ > 0) {
       using Seconds = std::chrono::duration<double>;
@@ -185,29 +210,9 @@ class ServerModel final : public ChatModel {
   ServerModel(http_client::ClientConfig config, std::string server)
       : config_(std::move(config)), server_(std::move(server)) {}
 
-  // Chooses the model, and reads its context and defaults.
   Status connect(const std::string& model) {
-    QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
-                           fetch("GET", "/v1/models", "", kConnectPatience));
-    simdjson::dom::array models;
-    if (document.root()["data"].get_array().get(models)) {
-      return unavailable(
-          fmt::format("[chat] the server at {} lists no models; expected OpenAI's API", server_));
-    }
-    std::vector<std::string> names;
-    for (const Element one : models) {
-      names.emplace_back(text_of(one, "id"));
-      if (!name_.empty() || (!model.empty() && names.back() != model)) continue;
-      name_ = names.back();
-      context_ = int_of(one, "max_model_len");
-      if (Element values; !one["sampling_defaults"].get(values)) read_defaults(values);
-    }
-    if (!name_.empty()) return read_template();
-    return not_found(
-        fmt::format("[chat] the server at {} does not have the model {}; expected one "
-                    "of {}",
-                    server_, model.empty() ? "that was asked for" : clipped(model),
-                    one_line(fmt::format("{}", fmt::join(names, ", ")))));
+    QUIRE_RETURN_IF_ERROR(read_model(model));
+    return read_template();
   }
 
   std::string name() const override { return name_; }
@@ -254,10 +259,40 @@ class ServerModel final : public ChatModel {
     client->send({.method = "POST", .target = "/v1/chat/completions", .body = json.take()}, reader);
     stop_if_interrupted(*client, reader);
     client->run();
-    return reader->take(CancelScope::interrupted() && !reader->has_ended());
+    Result<ChatAnswer> answer = reader->take(CancelScope::interrupted() && !reader->has_ended());
+    if (answer.ok() && is_unloaded_) (void)read_model(name_);
+    return answer;
   }
 
  private:
+  // Chooses the model, and reads its context and defaults.
+  Status read_model(const std::string& model) {
+    QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
+                           fetch("GET", "/v1/models", "", kConnectPatience));
+    simdjson::dom::array models;
+    if (document.root()["data"].get_array().get(models)) {
+      return unavailable(
+          fmt::format("[chat] the server at {} lists no models; expected OpenAI's API", server_));
+    }
+    std::vector<std::string> names;
+    for (const Element one : models) {
+      names.emplace_back(text_of(one, "id"));
+      if (!model.empty() && !has_name(one, model)) continue;
+      name_ = names.back();
+      context_ = int_of(one, "max_model_len");
+      Element values;
+      is_unloaded_ = context_ == 0 && !one["status"].get(values);
+      if (is_unloaded_) defaults_.source = "a server that has not read the model's own";
+      if (!one["sampling_defaults"].get(values)) read_defaults(values);
+      return {};
+    }
+    return not_found(
+        fmt::format("[chat] the server at {} does not have the model {}; expected one "
+                    "of {}",
+                    server_, model.empty() ? "that was asked for" : clipped(model),
+                    one_line(fmt::format("{}", fmt::join(names, ", ")))));
+  }
+
   void write_conversation(const std::vector<ChatMessage>& messages, const ChatSettings& settings,
                           JsonWriter& json) const {
     json.field("model", std::string_view(name_));
@@ -280,14 +315,13 @@ class ServerModel final : public ChatModel {
     http_client::ClientConfig config = config_;
     config.idle_timeout = patience;
     QUIRE_ASSIGN_OR_RETURN(const auto client, Client::create(std::move(config)));
-    QUIRE_ASSIGN_OR_RETURN(
-        const http_client::Response response,
-        http_client::fetch(
-            *client,
-            {.method = std::move(method), .target = std::move(target), .body = std::move(body)},
-            kMaxResponseBytes, CancelScope::interrupted));
-    if (response.status != kOk) return error_of(server_, response.status, response.body);
-    return JsonDocument::parse(response.body, "response of " + server_);
+    const Result<http_client::Response> response = http_client::fetch(
+        *client,
+        {.method = std::move(method), .target = std::move(target), .body = std::move(body)},
+        kMaxResponseBytes, CancelScope::interrupted);
+    if (!response.ok()) return name_.empty() ? response.status() : lost(response.status());
+    if (response->status != kOk) return error_of(server_, response->status, response->body);
+    return JsonDocument::parse(response->body, "response of " + server_);
   }
 
   void read_defaults(Element values) {
@@ -313,6 +347,8 @@ class ServerModel final : public ChatModel {
   const std::string server_;
   std::string name_;
   int context_ = 0;
+  bool is_unloaded_ =
+      false;  // a server of several models tells the context after the first request
   SamplingDefaults defaults_ = {.params = {}, .source = "the server"};
   bool can_switch_thinking_ = true;
 };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <variant>
@@ -14,6 +15,7 @@
 #include "base/text.h"
 #include "cli/answer_display.h"
 #include "cli/chat.h"
+#include "cli/input.h"
 #include "cli/output.h"
 #include "engine/sampling_defaults.h"
 
@@ -33,6 +35,34 @@ std::vector<std::string> settable_fields() {
     if (!is_left_out) names.emplace_back(field.name);
   }
   return names;
+}
+
+struct ForeignSetting {
+  std::string_view name;
+  std::string_view text;  // the name here, or the remedy
+};
+
+// Ollama's names of sampling fields.
+constexpr ForeignSetting kSynonyms[] = {{"num_predict", "max_tokens"},
+                                        {"repeat_penalty", "repetition_penalty"}};
+
+// Ollama's settings that are not settings of a turn here.
+constexpr std::string_view kHistoryFlag = "is --no-history when quire chat starts";
+constexpr std::string_view kWrapFlag = "is --no-word-wrap when quire chat starts";
+constexpr ForeignSetting kRemedies[] = {
+    {"num_ctx", "is --max-model-len of the command that loads the model"},
+    {"verbose", "is no setting here; /stats shows the speed of the last answer"},
+    {"quiet", "is no setting here; only /stats shows the speed of an answer"},
+    {"wordwrap", kWrapFlag},
+    {"nowordwrap", kWrapFlag},
+    {"history", kHistoryFlag},
+    {"nohistory", kHistoryFlag},
+    {"format", "is not for the terminal; requests to quire serve have response_format"}};
+
+// The text of the setting; empty if the table does not have it.
+std::string_view listed_text(std::span<const ForeignSetting> table, std::string_view name) {
+  const auto found = std::ranges::find(table, name, &ForeignSetting::name);
+  return found == table.end() ? std::string_view() : found->text;
 }
 
 // Splits off the first word.
@@ -95,7 +125,7 @@ Status LiveConversation::load(std::vector<ChatMessage> messages) {
   return {};
 }
 
-Status LiveConversation::set(std::string_view words) {
+Result<std::string> LiveConversation::set(std::string_view words) {
   auto [word, value] = first_word(words);
   if (word == "parameter") std::tie(word, value) = first_word(value);  // Ollama's form
   if (word == "think" || word == "nothink") {
@@ -106,10 +136,15 @@ Status LiveConversation::set(std::string_view words) {
                       word, clipped(model_->name())));
     }
     settings_.thinks = word == "think";
-    return {};
+    return fmt::format("set {}", word);
   }
   std::string name(word);
   std::ranges::replace(name, '-', '_');
+  if (const std::string_view synonym = listed_text(kSynonyms, name); !synonym.empty())
+    name = synonym;
+  if (const std::string_view remedy = listed_text(kRemedies, name); !remedy.empty()) {
+    return invalid_argument(fmt::format("[chat] /set {}: {}", clipped(word), remedy));
+  }
   const std::vector<std::string> names = settable_fields();
   if (std::ranges::find(names, name) == names.end()) {
     const std::string meant = nearest_word(name, names);
@@ -119,12 +154,27 @@ Status LiveConversation::set(std::string_view words) {
   }
   const SamplingField& field = *find_sampling_field(name);
   const bool is_switch = std::holds_alternative<bool SamplingParams::*>(field.member);
-  if (is_switch && value.empty()) value = "true";
-  const Status status = is_switch && value != "true" && value != "false"
-                            ? unexpected(value, "true or false")
-                            : settings_.sampling.set(field, value);
-  if (status.ok()) return {};
-  return {status.code(), fmt::format("[chat] /set {}: {}", name, status.message())};
+  if (value.empty() && !is_switch) {
+    settings_.sampling.unset(field);
+    return fmt::format("{} has its default again", name);
+  }
+  if (const Status status = set(field, value.empty() ? "true" : value); !status.ok()) {
+    return Status(status.code(), fmt::format("[chat] /set {}: {}", name, status.message()));
+  }
+  return fmt::format("set {}", words);
+}
+
+Status LiveConversation::set(const SamplingField& field, std::string_view value) {
+  const bool is_switch = std::holds_alternative<bool SamplingParams::*>(field.member);
+  if (is_switch && value != "true" && value != "false") return unexpected(value, "true or false");
+  const bool is_text =
+      std::holds_alternative<std::vector<std::string> SamplingParams::*>(field.member);
+  const bool is_quoted = value.size() > 1 && value.starts_with('"') && value.ends_with('"');
+  if (!is_text || !is_quoted) return settings_.sampling.set(field, value, "/set");
+  // JSON's escapes give texts that cannot be typed, such as "\n".
+  const Result<std::string> plain = parse_text_line(value, "value");
+  if (!plain.ok()) return unexpected(value, "a text, or one JSON string; /set again adds a text");
+  return settings_.sampling.set(field, *plain, "/set");
 }
 
 std::string LiveConversation::described() const {
@@ -134,10 +184,13 @@ std::string LiveConversation::described() const {
     text += fmt::format("context: {} tokens\n", model_->max_model_len());
   }
   text += fmt::format("sampling: {}\n", describe(values));
-  if (values.params.max_tokens != model_->max_model_len()) {
-    text += fmt::format("max_tokens: {}\n", values.params.max_tokens);
+  const SamplingParams defaults = model_->sampling_defaults().params;
+  for (const SamplingField& field : sampling_fields()) {
+    if (field.has_model_default) continue;  // the line above has it
+    const std::string value = json_of(field, values.params);
+    if (value != json_of(field, defaults)) text += fmt::format("{}: {}\n", field.name, value);
   }
-  if (values.params.seed) text += fmt::format("seed: {}\n", *values.params.seed);
+  if (settings_.sampling.any_given()) text += "(/set NAME without a value: the default again)\n";
   if (settings_.thinks) text += fmt::format("reasoning: {}\n", *settings_.thinks ? "on" : "off");
   return text +
          fmt::format("system message: {}\n", system_.empty() ? "none" : escape_controls(system_));
@@ -191,9 +244,8 @@ void LiveConversation::report_cut() const {
   if (context > 0 && stats_.num_tokens() >= context) {
     print_stderr("(the answer is cut off: the context of {} tokens is full)\n", context);
   } else {
-    print_stderr(
-        "(the answer is cut off after --max-tokens {} tokens; \"continue\" asks for more)\n",
-        max_tokens);
+    print_stderr("(the answer is cut off after max_tokens {}; \"continue\" asks for more)\n",
+                 max_tokens);
   }
 }
 

@@ -22,6 +22,7 @@ class LiveConversation {
   const std::string& system() const { return system_; }
   const AnswerStats& stats() const { return stats_; }
   const ChatModel& model() const { return *model_; }
+  bool wraps_words() const { return wraps_words_; }
 
   void reset();
   // Runs one turn. On failure the conversation stays as it was.
@@ -32,12 +33,14 @@ class LiveConversation {
   Status set_system(const std::string& text);
   // Replaces the conversation if the model's template accepts it.
   Status load(std::vector<ChatMessage> messages);
-  // "temperature 0.2", "think", "nothink".
-  Status set(std::string_view words);
+  // "temperature 0.2", "think", "nothink"; "temperature" alone: its default again. Returns the
+  // effect as a text.
+  Result<std::string> set(std::string_view words);
   // The lines of /show.
   std::string described() const;
 
  private:
+  Status set(const SamplingField& field, std::string_view value);
   Status answer(std::vector<ChatMessage> attempt);
   Result<int> fit(std::vector<ChatMessage>& messages) const;
   Result<ChatAnswer> ask(const std::vector<ChatMessage>& messages);

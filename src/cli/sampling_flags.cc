@@ -90,7 +90,7 @@ struct ValueWriter {
   void operator()(bool value) const { json.value(value); }
   template <typename T>
   void operator()(const std::optional<T>& value) const {
-    json.raw(fmt::format("{}", *value));  // it was given
+    value ? json.raw(fmt::format("{}", *value)) : json.null();
   }
   void operator()(const std::vector<std::string>& texts) const {
     json.begin_array();
@@ -147,6 +147,12 @@ std::string default_text(const SamplingField& field) {
 
 }  // namespace
 
+std::string json_of(const SamplingField& field, const SamplingParams& params) {
+  JsonWriter json;
+  std::visit([&](auto member) { ValueWriter{json}(params.*member); }, field.member);
+  return json.take();
+}
+
 bool asks_for_logprobs(const SamplingParams& params) {
   return params.logprobs || params.prompt_logprobs;
 }
@@ -167,12 +173,13 @@ void SamplingFlags::add_to(FlagSet& flags) {
   }
 }
 
-Status SamplingFlags::set(const SamplingField& field, std::string_view text) {
+Status SamplingFlags::set(const SamplingField& field, std::string_view text,
+                          std::string_view source) {
   return std::visit(
       [&](auto member) -> Status {
         QUIRE_ASSIGN_OR_RETURN(auto value,
                                (TextReader{text, field.range}(SamplingParams().*member)));
-        edits_.push_back({&field, [member, value](SamplingParams& params) {
+        edits_.push_back({&field, source, [member, value](SamplingParams& params) {
                             if constexpr (kIsList<std::remove_cvref_t<decltype(value)>>) {
                               auto& list = params.*member;
                               list.insert(list.end(), value.begin(), value.end());
@@ -183,6 +190,10 @@ Status SamplingFlags::set(const SamplingField& field, std::string_view text) {
         return {};
       },
       field.member);
+}
+
+void SamplingFlags::unset(const SamplingField& field) {
+  std::erase_if(edits_, [&](const Edit& edit) { return edit.field == &field; });
 }
 
 void SamplingFlags::write_given(JsonWriter& json) const {
@@ -200,9 +211,14 @@ SamplingParams SamplingFlags::applied_to(SamplingParams defaults) const {
 }
 
 SamplingDefaults SamplingFlags::applied_to(SamplingDefaults defaults) const {
-  const std::string before = describe(defaults.params);
-  defaults.params = applied_to(std::move(defaults.params));
-  if (describe(defaults.params) != before) defaults.source += " and the command line";
+  std::string_view last_source;
+  for (const Edit& edit : edits_) {
+    const std::string before = describe(defaults.params);
+    edit.apply(defaults.params);
+    if (describe(defaults.params) == before || edit.source == last_source) continue;
+    defaults.source += fmt::format(" and {}", edit.source);
+    last_source = edit.source;
+  }
   return defaults;
 }
 

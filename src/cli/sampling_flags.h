@@ -17,6 +17,9 @@ namespace quire::cli {
 // Whether the params ask for log probabilities, which only the JSON format can print.
 bool asks_for_logprobs(const SamplingParams& params);
 
+// The field's value as JSON; null: it has none.
+std::string json_of(const SamplingField& field, const SamplingParams& params);
+
 // The sampling flags given on the command line. They are applied over defaults that are known only
 // once the model is loaded.
 class SamplingFlags {
@@ -26,10 +29,16 @@ class SamplingFlags {
 
   // Adds one flag per field. This object must outlive the parse.
   void add_to(FlagSet& flags);
-  // Does the same as the field's flag: a list grows, any other value is replaced.
-  Status set(const SamplingField& field, std::string_view text);
+  // Does the same as the field's flag: a list grows, any other value is replaced. `source` must
+  // outlive this object.
+  Status set(const SamplingField& field, std::string_view text,
+             std::string_view source = "the command line");
+  // Forgets all values of the field.
+  void unset(const SamplingField& field);
+  bool any_given() const { return !edits_.empty(); }
   SamplingParams applied_to(SamplingParams defaults) const;
-  // Also adds the command line to the source if a flag replaces a value.
+  // Also adds the sources of values that replace a default, such as the command line, to the
+  // source.
   SamplingDefaults applied_to(SamplingDefaults defaults) const;
   // Writes the given fields into the object of a request to a server.
   void write_given(JsonWriter& json) const;
@@ -37,6 +46,7 @@ class SamplingFlags {
  private:
   struct Edit {
     const SamplingField* field;
+    std::string_view source;
     std::function<void(SamplingParams&)> apply;
   };
 

@@ -60,24 +60,6 @@ bool is_supervised() {
   return std::getenv(kSupervised) != nullptr;
 }
 
-// The record by which `quire chat` finds this server.
-ServerRecord server_record(const ServeOptions& options, const server::ServiceConfig& config,
-                           const http::Server& transport) {
-  ServerRecord record;
-  record.pid = ::getpid();
-  http::ServerConfig reached = options.transport;
-  if (reached.host == "0.0.0.0") reached.host = "127.0.0.1";
-  if (reached.host == "::") reached.host = "::1";
-  if (reached.uds.empty()) {
-    record.address.url = address(reached, transport);
-  } else {
-    record.address.unix_socket = canonical_path(reached.uds).string();
-  }
-  const std::string path = model_path(options.engine.model);
-  for (const std::string& name : config.model_names) record.models.push_back({name, path});
-  return record;
-}
-
 void announce(const ServeOptions& options, const server::ServiceConfig& config,
               const http::Server& transport, bool is_local) {
   log_info("[server] API keys: {}",
@@ -175,7 +157,10 @@ Result<int> run(const ServeOptions& options) {
   service.set_transport(transport.get());
   std::optional<PublishedServer> published;
   if (engine->model_info().embedding_size == 0 && !is_supervised()) {
-    published.emplace(server_record(options, config, *transport));
+    ServerRecord record = server_record(options, *transport);
+    const std::string path = model_path(options.engine.model);
+    for (const std::string& name : config.model_names) record.models.push_back({name, path});
+    published.emplace(record);
   }
   announce(options, config, *transport, port.is_local);
   wait_for_interrupt(service, *transport);
@@ -231,6 +216,7 @@ Command serve_command() {
   });
   add_models_flags(command.flags, models.get());
   command.positional = model_argument(&options->engine, MissingModel::kIsPulled);
+  command.positional->excess = "--models-dir DIR or --models FILE serves several";
   command.check = [options, models](Complaints& complaints) {
     check(*options, complaints);
     check(*options, *models, complaints);

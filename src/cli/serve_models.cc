@@ -14,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -25,7 +26,9 @@
 #include "base/text.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/running_servers.h"
 #include "cli/serve_steps.h"
+#include "cli/unknown_words.h"
 #include "hub/cache/model_cache.h"
 #include "server/tools/output_parser.h"
 #include "supervisor/supervisor.h"
@@ -275,10 +278,15 @@ class SectionReader {
 };
 
 Result<std::vector<supervisor::ModelEntry>> read_models_file(const ModelsOptions& options) {
-  QUIRE_ASSIGN_OR_RETURN(const std::string text,
-                         read_file(options.models_file, supervisor::kMaxIniBytes));
+  const Result<std::string> text = read_file(options.models_file, supervisor::kMaxIniBytes);
+  if (!text.ok()) {
+    return Status(text.status().code(),
+                  text.status().message() +
+                      "; --models takes an INI file with a section [NAME] per model, --models-dir "
+                      "DIR serves the models in a folder, and quire serve MODEL one model");
+  }
   QUIRE_ASSIGN_OR_RETURN(const std::vector<supervisor::IniSection> sections,
-                         supervisor::parse_ini(text, options.models_file));
+                         supervisor::parse_ini(*text, options.models_file));
   const auto all =
       std::ranges::find(sections, supervisor::kEverySection, &supervisor::IniSection::name);
   ServeOptions unused;
@@ -389,6 +397,18 @@ class SocketFolder {
   const FolderLock lock_;
 };
 
+// The models of the server's record, also those that are not loaded: a request loads them.
+std::vector<ServedModel> served_models(const std::vector<supervisor::ModelEntry>& models) {
+  constexpr std::string_view kModelFlag = "--model=";  // the first argument
+  std::vector<ServedModel> served;
+  for (const supervisor::ModelEntry& model : models) {
+    const std::string path = model_path(model.arguments.front().substr(kModelFlag.size()));
+    served.push_back({model.name, path});
+    for (const std::string& alias : model.aliases) served.push_back({alias, path});
+  }
+  return served;
+}
+
 // Makes a key of the processes per key of the supervisor, and writes them to a file for the
 // processes.
 Result<std::vector<std::string>> make_process_keys(int num_keys, const fs::path& file) {
@@ -494,6 +514,7 @@ Result<int> run_supervisor(const ServeOptions& options, const ModelsOptions& mod
   const CancelScope scope;
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<SocketFolder> folder, SocketFolder::create());
   const size_t num_models = models.size();
+  std::vector<ServedModel> served = served_models(models);
   QUIRE_ASSIGN_OR_RETURN(
       supervisor::SupervisorConfig config,
       supervisor_config(options, models_options, log, std::move(models), port, folder->path()));
@@ -512,7 +533,11 @@ Result<int> run_supervisor(const ServeOptions& options, const ModelsOptions& mod
     write_stdout(
         fmt::format("serving {} model{} at {}\n", num_models, num_models == 1 ? "" : "s", url));
   }
+  ServerRecord record = server_record(options, *transport);
+  record.models = std::move(served);
+  std::optional<PublishedServer> published(record);
   while (!CancelScope::interrupted()) std::this_thread::sleep_for(kSupervisorTick);
+  published.reset();
   drain(options, supervisor, *transport);
   supervisor.stop();
   transport.reset();

@@ -1,8 +1,11 @@
 #include "cli/serve_steps.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 
 #include "base/build_info.h"
+#include "base/file.h"
 #include "base/machine.h"
 
 namespace quire::cli {
@@ -71,6 +74,20 @@ std::string address(const http::ServerConfig& config, const http::Server& transp
   const bool is_ipv6 = config.host.find(':') != std::string::npos;
   return fmt::format("{}://{}:{}", config.ssl_certfile.empty() ? "http" : "https",
                      is_ipv6 ? "[" + config.host + "]" : config.host, transport.port());
+}
+
+ServerRecord server_record(const ServeOptions& options, const http::Server& transport) {
+  ServerRecord record;
+  record.pid = ::getpid();
+  http::ServerConfig reached = options.transport;
+  if (reached.host == "0.0.0.0") reached.host = "127.0.0.1";
+  if (reached.host == "::") reached.host = "::1";
+  if (reached.uds.empty()) {
+    record.address.url = address(reached, transport);
+  } else {
+    record.address.unix_socket = canonical_path(reached.uds).string();
+  }
+  return record;
 }
 
 void warn_of_open_access(const ServeOptions& options, const server::ServiceConfig& config,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "cli/running_servers.h"
 #include "cli/serve.h"
 #include "quire/status.h"
 #include "server/access_control.h"
@@ -33,6 +34,8 @@ void set_access(const ServeOptions& options, server::ApiKeys keys, bool is_local
 http::Limits transport_limits(const ServeOptions& options);
 http::ServerConfig transport_config(const ServeOptions& options);
 std::string address(const http::ServerConfig& config, const http::Server& transport);
+// The record by which `quire chat` finds this server, without its models.
+ServerRecord server_record(const ServeOptions& options, const http::Server& transport);
 void warn_of_open_access(const ServeOptions& options, const server::ServiceConfig& config,
                          bool is_local);
 // Warns of variables that configure Ollama's server.

@@ -24,6 +24,7 @@ using quire::testing::SpawnResult;
 using quire::testing::TerminalProcess;
 using quire::testing::Words;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -126,9 +127,10 @@ TEST_F(ChatAtATerminal, CtrlCStopsAnAnswer) {
   chat->type("Hello!\r");
   chat->read_until(kPromptEnd);
   chat->read_until("e");  // a letter of the answer
-  chat->type(kCtrlC);
+  chat->type(std::string("/sys") + kCtrlC);
   EXPECT_THAT(chat->read_until(kPrompt),
               AllOf(HasSubstr("\r\n(stopped)\r\n"), Not(HasSubstr("^C"))));
+  EXPECT_THAT(enter(*chat, "tem"), HasSubstr("(no system message)"));  // keys before Ctrl-C stay
   EXPECT_THAT(enter(*chat, "/stats"), AllOf(HasSubstr("output tokens"), HasSubstr("2 messages")));
   EXPECT_EQ(leave(*chat), 0);
 }
@@ -201,8 +203,7 @@ TEST_F(ChatAtATerminal, OtherSignalsEndTheChatDuringAnAnswer) {
 
 TEST_F(ChatAtATerminal, SaysThatAnAnswerIsCut) {
   const auto chat = start({"--max-tokens", "3", "--ignore-eos"});
-  EXPECT_THAT(enter(*chat, "Hello!"),
-              HasSubstr("(the answer is cut off after --max-tokens 3 tokens"));
+  EXPECT_THAT(enter(*chat, "Hello!"), HasSubstr("(the answer is cut off after max_tokens 3; "));
   EXPECT_EQ(leave(*chat), 0);
 }
 
@@ -256,6 +257,10 @@ TEST_F(ChatAtAPipe, ReplacesOnlyTheFileOfItsConversation) {
   const std::string save = "/save " + file_.string() + "\n";
   EXPECT_EQ(chat(save + save).exit_code, 0);
   EXPECT_THAT(chat(save).err, HasSubstr("exists; expected the path of a new file"));
+  const fs::path folder = scratch_.path() / "none";
+  EXPECT_THAT(chat("/save " + (folder / "x.json").string() + "\n").err,
+              HasSubstr(folder.string() + " is no folder"));
+  EXPECT_FALSE(fs::exists(folder));
   const SpawnResult reset = chat("/load " + file_.string() + "\n/reset\n" + save);
   EXPECT_EQ(reset.exit_code, 1);
   EXPECT_THAT(reset.err, HasSubstr("exists; expected the path of a new file"));
@@ -322,6 +327,40 @@ TEST_F(ChatWithAServer, UsesItInPlaceOfASecondCopy) {
       HasSubstr("does not have the model other; expected one of quire-abacus"));
 }
 
+TEST_F(ChatWithAServer, FindsItByAName) {
+  const SpawnResult local = ask({"--no-server"});
+  const SpawnResult found = expect_exit(
+      0, Words{"chat", "quire-abacus:latest", "--temperature", "0", "--max-tokens", "24"},
+      {.input = "/system Be brief.\nWhat is 3 + 4?\n/stats\n"});
+  EXPECT_THAT(found.err, HasSubstr("using the server at unix:" + socket_));
+  EXPECT_EQ(found.out, local.out);
+  expect_exit(0, Words{"chat", "quire-abacus:latest", "--url", "unix:" + socket_},
+              {.input = "/stats\n"});
+}
+
+TEST_F(ChatAtAPipe, UsesAServerOfSeveralModels) {
+  const fs::path models = scratch_.path() / "models.ini";
+  std::ofstream(models) << "[sums]\nmodel = embedded\nalias = adder\n[other]\nmodel = embedded\n";
+  const std::string socket = (scratch_.path() / "server").string();
+  quire::testing::Process server(Words{"serve", "--models", models.string(), "--uds", socket});
+  EXPECT_THAT(server.read_out("\n"), HasSubstr("serving 2 models"));
+  const auto ask = [](const std::string& name, const Words& flags) {
+    return expect_exit(0, Words{"chat", name, "--temperature", "0", "--max-tokens", "24"} + flags,
+                       {.input = "What is 3 + 4?\n/stats\n"});
+  };
+  const SpawnResult local = ask("embedded", {"--no-server"});
+  for (const char* name : {"sums", "adder", "embedded", "Sums:latest"}) {
+    const SpawnResult found = ask(name, {});
+    EXPECT_THAT(found.err, AllOf(HasSubstr("using the server at unix:" + socket),
+                                 HasSubstr(" of 4096 tokens; 2 messages")));
+    EXPECT_EQ(found.out, local.out) << name;
+  }
+  EXPECT_EQ(ask("adder", {"--url", "unix:" + socket}).out, local.out);
+  server.kill(SIGTERM);
+  EXPECT_EQ(server.wait(), 0);
+  EXPECT_TRUE(fs::is_empty(scratch_.path() / "quire"));
+}
+
 TEST_F(ChatWithAServer, IgnoresRecordsOfServersThatHaveEnded) {
   const fs::path records = scratch_.path() / "quire";
   const auto num_records = [&] {
@@ -357,7 +396,9 @@ TEST_F(ChatWithAServer, AnAnswerStopsWithTheClient) {
   server_->kill(SIGKILL);
   server_->wait();
   chat.type("Hello!\r");
-  EXPECT_THAT(chat.read_until("cannot connect to"), HasSubstr("quire chat: "));
+  const std::string error = chat.read_until("--no-server");  // wrapped between words
+  EXPECT_THAT(error, ContainsRegex("quire chat: .*\\[http\\]\\s+cannot\\s+connect\\s+to"));
+  EXPECT_THAT(error, ContainsRegex("start\\s+the\\s+server\\s+again,"));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 namespace quire::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -34,6 +35,10 @@ TEST(ChatLine, TellsCommandsFromMessages) {
   EXPECT_EQ(parse_chat_line("/?")->action, ChatAction::kHelp);
   EXPECT_EQ(parse_chat_line("/?x")->action, ChatAction::kSay);
   EXPECT_EQ(parse_chat_line("/set temperature 0.2")->text, "temperature 0.2");
+  EXPECT_EQ(parse_chat_line("/set systematic 1")->action, ChatAction::kSet);
+  const auto system = parse_chat_line("/set  system Be brief.");
+  EXPECT_EQ(system->action, ChatAction::kSystem);
+  EXPECT_EQ(system->text, "Be brief.");
   EXPECT_EQ(parse_chat_line("/show")->action, ChatAction::kShow);
 }
 
@@ -48,6 +53,8 @@ TEST(ChatLine, TextsOfSeveralLinesStandBetweenMarks) {
   EXPECT_EQ(without_text_marks(R"("""/help""" please)"), "/help please");
   EXPECT_EQ(without_text_marks("/system \"\"\"a\nb\"\"\""), "/system a\nb");
   EXPECT_EQ(without_text_marks(R"(say """this""")"), R"(say """this""")");
+  EXPECT_TRUE(is_open_text(R"(/set system """a)"));
+  EXPECT_EQ(without_text_marks("/set system \"\"\"a\nb\"\"\""), "/set system a\nb");
 }
 
 // --- Word wrap ---
@@ -142,23 +149,50 @@ class SilentModel final : public ChatModel {
 TEST(ChatSettings, AreSetByName) {
   LiveConversation chat(std::make_unique<SilentModel>(), {}, "", false);
   for (const char* words : {"temperature 0.25", "parameter top-k 5", "seed 18446744073709551615",
-                            "ignore_eos", "stop a b", "logit_bias 3:-1.5"}) {
+                            "ignore_eos", "stop a b", "logit_bias 3:-1.5", R"(stop "\n")",
+                            "parameter num_predict 9", "repeat_penalty 1.5"}) {
     EXPECT_TRUE(chat.set(words).ok()) << words;
   }
   ASSERT_TRUE(chat.say("hi").ok());
   EXPECT_EQ(chat.messages().back().content,
-            R"({"temperature":0.25,"top_k":5,"seed":18446744073709551615,"stop":["a b"],)"
-            R"("ignore_eos":true,"logit_bias":{"3":-1.5}})");
+            R"({"max_tokens":9,"temperature":0.25,"top_k":5,"seed":18446744073709551615,)"
+            R"("stop":["a b","\n"],"ignore_eos":true,"repetition_penalty":1.5,)"
+            R"("logit_bias":{"3":-1.5}})");
   EXPECT_TRUE(chat.set("ignore_eos false").ok());
   EXPECT_THAT(chat.described(), HasSubstr("temperature 0.25"));
   EXPECT_THAT(chat.described(), HasSubstr("system message: none"));
 }
 
+TEST(ChatSettings, AreShownAndUnset) {
+  ChatSettings flags;
+  ASSERT_TRUE(flags.sampling.set(*find_sampling_field("top_k"), "5").ok());
+  LiveConversation chat(std::make_unique<SilentModel>(), flags, "", false);
+  EXPECT_THAT(chat.described(), AllOf(HasSubstr(" and the command line\n"), Not(HasSubstr("stop")),
+                                      Not(HasSubstr("max_tokens"))));
+  EXPECT_EQ(*chat.set("temperature 0.25"), "set temperature 0.25");
+  EXPECT_TRUE(chat.set("stop \"END\"").ok());
+  EXPECT_TRUE(chat.set("max_tokens 9").ok());
+  EXPECT_TRUE(chat.set("seed 3").ok());
+  EXPECT_THAT(chat.described(),
+              AllOf(HasSubstr("temperature 0.25"), HasSubstr(" and the command line and /set\n"),
+                    HasSubstr("stop: [\"END\"]\n"), HasSubstr("max_tokens: 9\n"),
+                    HasSubstr("seed: 3\n"), HasSubstr("(/set NAME without a value: the default")));
+  for (const char* name : {"temperature", "stop", "max-tokens", "seed", "top_k"}) {
+    EXPECT_THAT(*chat.set(name), HasSubstr(" has its default again")) << name;
+  }
+  EXPECT_THAT(chat.described(), AllOf(Not(HasSubstr("stop")), Not(HasSubstr("/set")),
+                                      Not(HasSubstr("command line"))));
+}
+
 TEST(ChatSettings, FaultsAreNamed) {
   LiveConversation chat(std::make_unique<SilentModel>(), {}, "", false);
-  const auto error = [&](const char* words) { return chat.set(words).message(); };
+  const auto error = [&](const char* words) { return chat.set(words).status().message(); };
   EXPECT_THAT(error("tempature 1"), HasSubstr("/set tempature: did you mean temperature?"));
-  EXPECT_THAT(error("temperature"), HasSubstr("/set temperature: got ''"));
+  EXPECT_THAT(error("parameter num_ctx 8192"), HasSubstr("/set num_ctx: is --max-model-len of"));
+  EXPECT_THAT(error("verbose"), HasSubstr("/stats shows the speed"));
+  EXPECT_THAT(error("nowordwrap"), HasSubstr("is --no-word-wrap when"));
+  EXPECT_THAT(error("format json"), HasSubstr("not for the terminal"));
+  EXPECT_THAT(error(R"(stop "a" "b")"), HasSubstr("expected a text, or one JSON string"));
   EXPECT_THAT(error("temperature -1"), HasSubstr("/set temperature: got '-1'"));
   EXPECT_THAT(error("ignore_eos maybe"), HasSubstr("expected true or false"));
   EXPECT_THAT(error("n 2"), HasSubstr("expected think, nothink or one of"));

@@ -211,6 +211,11 @@ TEST_F(SeveralModels, MistakesEndTheStart) {
     EXPECT_EQ(result.exit_code, 2) << flags;
     EXPECT_THAT(result.err, HasSubstr(says));
   };
+  const SpawnResult folder =
+      run_quire(Words{"serve", "--port", "0", "--models", scratch_.path().string()});
+  EXPECT_EQ(folder.exit_code, 1);
+  EXPECT_THAT(folder.err, HasSubstr("--models takes an INI file with a section [NAME] per model, "
+                                    "--models-dir DIR serves the models in a folder"));
   refused("--models a.ini --models-dir .", "not both");
   refused("embedded --models-dir .", "or one model, got embedded as well");
   refused("--models-dir . --served-model-name x",
