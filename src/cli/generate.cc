@@ -396,6 +396,15 @@ Result<int> outcome(const GenerateOptions& options, const Printer& printer, size
                   printer.num_failed(), num_prompts));
 }
 
+// Joining the text on standard input to a message of the command line would take the lines of a
+// shell's loop, whose commands inherit its input, and would wait for a pipe that stays open.
+void report_unread_input(const GenerateOptions& options) {
+  if (options.message.empty() || !has_unread_input()) return;
+  print_stderr(
+      "quire generate: standard input is not read, because the command line has a message; (echo "
+      "MESSAGE; cat FILE) | quire generate MODEL sends both\n");
+}
+
 // Reads the message from standard input if there is no other prompt, and returns the text of the
 // --input file. Fails for a model without a prompt, before the model is loaded.
 Result<std::string> read_prompts(GenerateOptions& options) {
@@ -422,6 +431,7 @@ Result<int> run(GenerateOptions& options) {
   }
   QUIRE_RETURN_IF_ERROR(pull_missing_model(options.engine));
   QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
+  report_unread_input(options);
   // A message is put into the template if the model has one, even one that cannot be used.
   const bool has_fault = !EngineInternals::template_fault(*engine).ok();
   if (options.chat || (has_fault && !options.message.empty())) {

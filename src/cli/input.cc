@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -100,6 +101,15 @@ Result<std::optional<std::string>> read_piped_text(std::string_view command,
   QUIRE_ASSIGN_OR_RETURN(std::string text, read_input("-"));
   if (is_valid_utf8(text)) return std::optional(std::move(text));
   return invalid_argument("[input] standard input is not valid UTF-8; expected a text");
+}
+
+bool has_unread_input() {
+  struct stat info {};
+  if (::fstat(STDIN_FILENO, &info) != 0) return false;
+  if (S_ISREG(info.st_mode)) return ::lseek(STDIN_FILENO, 0, SEEK_CUR) < info.st_size;
+  int num_bytes = 0;
+  return (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode)) &&
+         ::ioctl(STDIN_FILENO, FIONREAD, &num_bytes) == 0 && num_bytes > 0;
 }
 
 Result<Request> parse_request(std::string_view line, std::string_view source,

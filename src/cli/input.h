@@ -24,6 +24,9 @@ Result<std::optional<std::string>> read_typed_line();
 Result<std::optional<std::string>> read_piped_text(std::string_view command,
                                                    std::string_view text_name);
 
+// Whether standard input is a pipe or a file with a text that was not read. Does not wait for one.
+bool has_unread_input();
+
 // Parses {"prompt": "…"} or {"prompt_token_ids": [1, 2]}. vLLM's sampling fields beside them
 // override `defaults`. Unknown fields and wrong types fail; `source` ("FILE:3") starts the message.
 Result<Request> parse_request(std::string_view line, std::string_view source,

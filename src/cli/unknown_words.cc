@@ -13,8 +13,8 @@ using enum ForeignFlag::Kind;
 constexpr bool kValue = true;
 constexpr bool kNoValue = false;
 
-// vLLM's names are Quire's, so these are flags of llama.cpp and SGLang, and a few of vLLM that
-// scripts set although they change nothing here.
+// vLLM's names are Quire's, so these are flags of llama.cpp, SGLang and Ollama, and a few of vLLM
+// that scripts set although they change nothing here.
 constexpr ForeignFlag kForeignFlags[] = {
     {"-m", kNamed, "--model"},
     {"--model-path", kNamed, "--model"},
@@ -37,8 +37,21 @@ constexpr ForeignFlag kForeignFlags[] = {
     {"--models-preset", kNamed, "--models"},
     {"--models-max", kNamed, "--max-loaded-models"},
     {"-hf", kRefused,
-     "is not needed: quire pull ORG/NAME downloads a model in safetensors, and --model ORG/NAME "
-     "finds it; GGUF files are not downloaded: give the path of one, --model FILE.gguf"},
+     "is not needed: --model ORG/NAME, or ORG/NAME:Q4_K_M for a GGUF file, is a model of the hub, "
+     "which quire pull downloads"},
+    {"--num-ctx", kNamed, "--max-model-len"},
+    {"--num-predict", kNamed, "--max-tokens"},
+    {"--num-parallel", kNamed, "--max-num-seqs"},
+    {"--origins", kNamed, "--allowed-origins"},
+    {"--nowordwrap", kNamed, "--no-word-wrap", kNoValue},
+    {"--keepalive", kRefused,
+     "is not needed: a model stays loaded until its command ends, and quire serve --models-dir DIR "
+     "--sleep-idle-seconds N unloads it after N seconds without requests"},
+    {"--think", kRefused, "is /set think or /set nothink in quire chat", kNoValue},
+    {"--hidethinking", kRefused, "is not there; /set nothink in quire chat ends the reasoning",
+     kNoValue},
+    {"--verbose", kRefused,
+     "is /stats in quire chat; quire generate prints the speed on standard error", kNoValue},
     {"--revision", kRefused, "is part of the model's name here: --model ORG/NAME@REVISION"},
     {"-ngl", kRefused,
      "is not needed: a model's layers are all on devices of one kind; expected --device cpu or "
@@ -67,7 +80,18 @@ constexpr ForeignCommand kForeignCommands[] = {
      "is served as it is"},
     {"show", "is quire doctor MODEL here"},
     {"ls", "is quire list here"},
-    {"ps", "is no command: a running quire serve lists its model at /v1/models"},
+    {"ps",
+     "is no command: GET /api/ps of a running quire serve lists its loaded models, and "
+     "GET /v1/models all of them"},
+    {"stop",
+     "is no command: Ctrl-C or SIGTERM ends quire serve, and quire serve --models-dir DIR "
+     "--sleep-idle-seconds N unloads models that are idle"},
+    {"cp",
+     "is no command: a section [NAME] in a file of quire serve --models gives a model a name"},
+    {"create",
+     "is no command: a section [NAME] in a file of quire serve --models gives a model a name and "
+     "flags; quire quantize converts one"},
+    {"push", "is no command: Quire uploads nothing; hf upload does it for the hub"},
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace quire::cli {
 
-// A flag of vLLM, SGLang or llama.cpp that Quire does not have.
+// A flag of vLLM, SGLang, llama.cpp or Ollama that Quire does not have.
 struct ForeignFlag {
   enum class Kind {
     kNamed,    // `text` is the flag to use instead

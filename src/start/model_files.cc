@@ -431,8 +431,9 @@ Result<ConfigFile> find_config(const std::string& model, const EngineConfig& eng
     if (!gguf.empty()) {
       return not_found(
           fmt::format("[model] model: {} has no config.json but GGUF files; expected a Hugging "
-                      "Face directory, or the name of one of the files, such as {}",
-                      model, gguf.string()));
+                      "Face directory, or the name of one of the files, such as {}; quire serve "
+                      "--models-dir {} serves all models of a folder",
+                      model, gguf.string(), model));
     }
     return not_found(fmt::format(
         "[model] model: {} has no config.json; expected a Hugging Face directory with config.json "

@@ -119,6 +119,9 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {"generate --format xml", "one of text, json"},
       {"generate mymodel 'Once upon a time'", "'mymodel' is no model"},
       {"generate mymodel --prompt Hi", "'mymodel' is no model"},
+      {"generate mymodel:latest hello", "'mymodel:latest' is no model"},
+      {"tokenize mymodel@main hello", "'mymodel@main' is no model"},
+      {"chat embedded hello", "expected one MODEL; quire generate MODEL MESSAGE answers"},
       {"generate mymodel hello", "quire pull ORG/NAME or smollm2 downloads one"},
       {"generate --log-level loud", "debug"},
       {"template", "--input"},
@@ -136,7 +139,13 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {"genrate", "'genrate' is no command; did you mean generate? See quire --help"},
       {"help benhc", "'benhc' is no command; did you mean bench?"},
       {"run llama", "run is quire chat MODEL here"},
-      {"ps", "lists its model at /v1/models"},
+      {"ps", "GET /api/ps of a running quire serve lists its loaded models"},
+      {"stop smollm2", "stop is no command: Ctrl-C or SIGTERM ends quire serve"},
+      {"create a -f Modelfile", "create is no command: a section [NAME]"},
+      {"chat smollm2 --think", "--think: is /set think"},
+      {"chat --num-ctx 9", "--num-ctx: is --max-model-len here"},
+      {"serve --num-parallel 2", "--num-parallel: is --max-num-seqs here"},
+      {"chat --url 127.0.0.1:21112", "--url: got '127.0.0.1:21112', expected http://HOST:PORT"},
       {"generate --tempurature 1",
        "--tempurature: is no flag of this command; did you mean "
        "--temperature?"},
@@ -161,7 +170,7 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {"serve -m a", "-m: is --model here"},
       {"eval perplexity --data x -f x", "-f: is --data here"},
       {"eval perplexity --data x -c 9", "-c: is --context here"},
-      {"serve -hf a/b-GGUF", "GGUF files are not downloaded"},
+      {"serve -hf a/b-GGUF", "ORG/NAME:Q4_K_M for a GGUF file"},
       {"serve --quantization awq_marlin",
        "got 'awq_marlin', expected one of none, fp8: the checkpoint's config.json names"},
       {"serve --quantization bitsandbytes", "it is not supported"},
@@ -170,6 +179,8 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {"quantize a/b out.gguf --to q4_0 --out x",
        "got 'out.gguf' as well, expected one MODEL; the target is --to q4_k_m here"},
       {"pull nope", "NAME: got 'nope', expected smollm2, ORG/NAME"},
+      {"pull llama3.2:1b", "the hub has GGUF files of most models: quire pull ORG/NAME:Q4_K_M"},
+      {"pull registry.ollama.ai/library/llama3.2", "quire pull ORG/NAME:Q4_K_M"},
       {"serve -ngl 99", "-ngl: is not needed"},
       {"generate --temp 1", "--temp: is --temperature here"},
       {"serve --mem-fraction-static=.8", "is --gpu-memory-utilization here"},
@@ -310,7 +321,8 @@ TEST(ModelFiles, AGgufFileThatIsNotServedIsNamed) {
               AllOf(HasSubstr("model.gguf: metadata \"general.architecture\""),
                     HasSubstr("got \"rwkv6\", expected one of llama")));
   EXPECT_THAT(expect_exit(1, {"chat", directory.string()}).err,
-              HasSubstr("the name of one of the files, such as"));
+              AllOf(HasSubstr("the name of one of the files, such as"),
+                    HasSubstr("--models-dir " + directory.string())));
 }
 
 TEST(Embedded, WordsAndPipesAreMessages) {
@@ -326,7 +338,10 @@ TEST(Embedded, WordsAndPipesAreMessages) {
   EXPECT_EQ(run_quire(Words("generate embedded What is 3+4?") + options).out, chat.out);
   EXPECT_EQ(run_quire(Words("generate") + options, {.input = question + "\n"}).out, chat.out);
   // A prompt leaves standard input alone.
-  EXPECT_EQ(run_quire(one_word, {.input = "other\n"}).out, chat.out);
+  const SpawnResult other = run_quire(one_word, {.input = "other\n"});
+  EXPECT_EQ(other.out, chat.out);
+  EXPECT_THAT(other.err, HasSubstr("standard input is not read, because"));
+  EXPECT_THAT(words.err, Not(HasSubstr("standard input")));
 }
 
 // The warnings of the library name settings, not flags.

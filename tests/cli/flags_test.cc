@@ -126,7 +126,7 @@ TEST(CommandLine, GathersAllMistakes) {
                           HasSubstr("--port: got 'x'"), HasSubstr("--max-num-seqs: got '-1'"),
                           HasSubstr("--tempurature: is no flag of this command"),
                           "--host: expected a value: --host ADDRESS",
-                          "got 'b' as well, expected one MODEL"));
+                          HasSubstr("got 'b' as well, expected one MODEL; --models-dir DIR")));
   // vLLM's form of a key of a flag.
   EXPECT_THAT(Parsed({"serve", "--speculative-config.method=eagle3"}).complaints(),
               ElementsAre(HasSubstr("--speculative-config.method: is no flag of this command")));
@@ -155,7 +155,7 @@ TEST(CommandLine, TwoDashesEndAFlagOfSeveralValues) {
   EXPECT_THAT(Parsed({"serve", "--served-model-name", "a", "b", "--", "m"}).complaints(),
               IsEmpty());
   EXPECT_THAT(Parsed({"serve", "--served-model-name", "a", "--", "m", "n"}).complaints(),
-              ElementsAre("got 'n' as well, expected one MODEL"));
+              ElementsAre(HasSubstr("got 'n' as well, expected one MODEL")));
 }
 
 TEST(CommandLine, HarmlessFlagsOfOtherEnginesWarn) {
@@ -215,13 +215,14 @@ TEST(ForeignNames, NameFlagsThatExist) {
 }
 
 TEST(NamesModel, TellsModelsFromPrompts) {
-  for (const char* model : {"/m", "./m", "../m", "~/m", "Qwen/Qwen3-0.6B", "a/b@main", "a/b:Q4_K_M",
-                            "hf.co/a/b:x.gguf"}) {
+  for (const char* model :
+       {"/m", "./m", "../m", "~/m", "Qwen/Qwen3-0.6B", "a/b@main", "a/b:Q4_K_M", "hf.co/a/b:x.gguf",
+        "https://huggingface.co/a/b", "SmolLM2", "smollm2:latest"}) {
     EXPECT_TRUE(names_model(model)) << model;
   }
   EXPECT_TRUE(names_model(::testing::TempDir()));
-  for (const char* prompt :
-       {"hello", "3/4", "10/5", "is a/b right?", "a/b/c", "a/", "", "and/or: a", "3/4:5", "a:b"}) {
+  for (const char* prompt : {"hello", "3/4", "10/5", "is a/b right?", "a/b/c", "a/", "",
+                             "and/or: a", "3/4:5", "a:b", "https://example.com/a"}) {
     EXPECT_FALSE(names_model(prompt)) << prompt;
   }
 }

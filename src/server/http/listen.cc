@@ -100,7 +100,8 @@ Result<std::vector<ListeningSocket>> bind_tcp(const ServerConfig& config) {
   const int error = ::getaddrinfo(config.host.c_str(), "0", &hints, &list);
   if (error != 0) {
     return invalid_argument(
-        fmt::format("[http] `host` {}: {}; expected an address or a name of this machine",
+        fmt::format("[http] `host` {}: {}; expected an address or a name of this machine, and its "
+                    "port as `port`",
                     config.host, ::gai_strerror(error)));
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(list, ::freeaddrinfo);
