@@ -13,8 +13,22 @@ using enum ForeignFlag::Kind;
 constexpr bool kValue = true;
 constexpr bool kNoValue = false;
 
-// vLLM's names are Quire's, so these are flags of llama.cpp, SGLang and Ollama, and a few of vLLM
-// that scripts set although they change nothing here.
+constexpr std::string_view kHasNoAdapters =
+    "is not supported: merge the adapter into the checkpoint";
+constexpr std::string_view kIsText = "is not supported: only text is served";
+constexpr std::string_view kIsOneDevice =
+    "is not needed: a model's layers are all on devices of one kind; expected --device cpu or cuda";
+constexpr std::string_view kFilesDecide =
+    "has no effect: the model's files decide whether it generates, embeds or ranks";
+constexpr std::string_view kIsAlwaysSo = "has no effect: Quire always does so";
+constexpr std::string_view kIsNotSeparate =
+    "has no effect: a step's tokens are bounded by --max-num-batched-tokens";
+constexpr std::string_view kNamesModel =
+    "is not needed: --model ORG/NAME, or ORG/NAME:Q4_K_M for a GGUF file, is a model of the hub, "
+    "which quire pull downloads";
+
+// vLLM's names are Quire's, so these are flags of llama.cpp, SGLang and Ollama, and those of vLLM
+// that Quire has no use for.
 constexpr ForeignFlag kForeignFlags[] = {
     {"-m", kNamed, "--model"},
     {"--model-path", kNamed, "--model"},
@@ -36,9 +50,65 @@ constexpr ForeignFlag kForeignFlags[] = {
     {"--tp", kNamed, "--tensor-parallel-size"},
     {"--models-preset", kNamed, "--models"},
     {"--models-max", kNamed, "--max-loaded-models"},
-    {"-hf", kRefused,
-     "is not needed: --model ORG/NAME, or ORG/NAME:Q4_K_M for a GGUF file, is a model of the hub, "
-     "which quire pull downloads"},
+    {"--alias", kNamed, "--served-model-name"},
+    {"-a", kNamed, "--served-model-name"},
+    {"-hf", kRefused, kNamesModel},
+    {"-hfr", kRefused, kNamesModel},
+    {"--hf-repo", kRefused, kNamesModel},
+    {"-hff", kRefused, "is part of the model's name here: --model ORG/NAME:FILE.gguf"},
+    {"--hf-file", kRefused, "is part of the model's name here: --model ORG/NAME:FILE.gguf"},
+    {"--offline", kRefused, "is the environment variable HF_HUB_OFFLINE=1 here", kNoValue},
+    {"--download-dir", kRefused, "is the environment variable HF_HUB_CACHE here"},
+    {"--hf-token", kRefused, "is the environment variable HF_TOKEN here"},
+    {"--gpu-layers", kRefused, kIsOneDevice},
+    {"--n-gpu-layers", kRefused, kIsOneDevice},
+    {"-ot", kRefused, kIsOneDevice},
+    {"--override-tensor", kRefused, kIsOneDevice},
+    {"--n-cpu-moe", kRefused, kIsOneDevice},
+    {"--cpu-offload-gb", kRefused, kIsOneDevice},
+    {"--mmproj", kRefused, kIsText},
+    {"--limit-mm-per-prompt", kRefused, kIsText},
+    {"--mm-processor-kwargs", kRefused, kIsText},
+    {"--lora", kRefused, kHasNoAdapters},
+    {"--lora-modules", kRefused, kHasNoAdapters},
+    {"--enable-lora", kRefused, kHasNoAdapters, kNoValue},
+    {"--pipeline-parallel-size", kRefused, "is not supported: use --tensor-parallel-size"},
+    {"-pp", kRefused, "is not supported: use --tensor-parallel-size"},
+    {"--enable-expert-parallel", kRefused,
+     "is not supported: --tensor-parallel-size also divides experts", kNoValue},
+    {"--override-generation-config", kRefused,
+     "is not supported: requests set the values, or the model's generation_config.json"},
+    {"--scheduling-policy", kRefused,
+     "is not needed: --allow-request-priority lets requests set their priority"},
+    {"--root-path", kRefused, "is the work of a proxy: it removes the prefix of the path"},
+    {"--shutdown-timeout", kNamed, "--drain-timeout"},
+    {"--flash-attn", kIgnored, kIsAlwaysSo},
+    {"-fa", kIgnored, kIsAlwaysSo},
+    {"--jinja", kIgnored, kIsAlwaysSo, kNoValue},
+    {"--cont-batching", kIgnored, kIsAlwaysSo, kNoValue},
+    {"-cb", kIgnored, kIsAlwaysSo, kNoValue},
+    {"--metrics", kIgnored, kIsAlwaysSo, kNoValue},
+    {"--async-scheduling", kIgnored, kIsAlwaysSo, kNoValue},
+    {"--embedding", kIgnored, kFilesDecide, kNoValue},
+    {"--embeddings", kIgnored, kFilesDecide, kNoValue},
+    {"--reranking", kIgnored, kFilesDecide, kNoValue},
+    {"--is-embedding", kIgnored, kFilesDecide, kNoValue},
+    {"--task", kIgnored, kFilesDecide},
+    {"--runner", kIgnored, kFilesDecide},
+    {"-b", kIgnored, kIsNotSeparate},
+    {"-ub", kIgnored, kIsNotSeparate},
+    {"--ubatch-size", kIgnored, kIsNotSeparate},
+    {"--mlock", kIgnored, "has no effect: the system decides which pages stay in memory", kNoValue},
+    {"--no-mmap", kIgnored, "has no effect: weights are mapped where that is possible", kNoValue},
+    {"--no-webui", kIgnored, "has no effect: a proxy can deny the path / of the page", kNoValue},
+    {"--compilation-config", kIgnored, "has no effect: nothing is compiled at run time"},
+    {"--disable-log-stats", kIgnored, "has no effect: the log has no statistics, /metrics does",
+     kNoValue},
+    {"--enable-log-requests", kIgnored, "has no effect: --log-level info logs a line per request",
+     kNoValue},
+    {"--disable-uvicorn-access-log", kIgnored,
+     "has no effect: --log-level warning leaves out the line per request", kNoValue},
+    {"--uvicorn-log-level", kNamed, "--log-level"},
     {"--num-ctx", kNamed, "--max-model-len"},
     {"--num-predict", kNamed, "--max-tokens"},
     {"--num-parallel", kNamed, "--max-num-seqs"},
@@ -53,9 +123,7 @@ constexpr ForeignFlag kForeignFlags[] = {
     {"--verbose", kRefused,
      "is /stats in quire chat; quire generate prints the speed on standard error", kNoValue},
     {"--revision", kRefused, "is part of the model's name here: --model ORG/NAME@REVISION"},
-    {"-ngl", kRefused,
-     "is not needed: a model's layers are all on devices of one kind; expected --device cpu or "
-     "cuda"},
+    {"-ngl", kRefused, kIsOneDevice},
     {"--trust-remote-code", kIgnored, "has no effect: Quire never runs code of a checkpoint",
      kNoValue},
     {"--enable-auto-tool-choice", kIgnored,
@@ -73,7 +141,7 @@ struct ForeignCommand {
 
 constexpr ForeignCommand kForeignCommands[] = {
     {"run", "is quire chat MODEL here, or quire generate MODEL PROMPT"},
-    {"run-batch", "is quire generate --input FILE here"},
+    {"run-batch", "is quire batch INPUT OUTPUT --model MODEL here"},
     {"start", "is quire serve MODEL here; MODEL may be a GGUF file"},
     {"convert",
      "is quire quantize --model DIR --to q4_k_m --out FILE.gguf here; a directory in safetensors "
