@@ -36,6 +36,7 @@ struct PoolConfig {
   std::chrono::milliseconds start_timeout{120'000};  // for a request to wait for its model
   std::chrono::milliseconds sleep_idle{0};           // until an idle model is unloaded; 0: never
   std::chrono::milliseconds stop_timeout{35'000};    // until a process that does not end is killed
+  std::chrono::milliseconds probe_period{10'000};    // between probes of a loaded process
   bool logs_json = false;
   std::function<int64_t()> free_host_bytes;
 };
@@ -51,6 +52,8 @@ struct Instance {
   // Guarded by the pool's mutex.
   int num_running = 0;
   int num_lost = 0;  // requests whose connection the process has closed
+  std::chrono::steady_clock::time_point probed_at = {};
+  int num_silent_probes = 0;  // the latest ones, without a response until now
 };
 
 class ModelPool;
@@ -191,6 +194,7 @@ class ModelPool {
   void step(Actions& after);
   void expire_waiting(size_t idx, Actions& after);
   std::string lateness(size_t idx) const;
+  void kill_if_hung(size_t idx);
   void unload_if_due(size_t idx);
   void start_wanted(Actions& after);
   // Returns false if the model, and all models after it, have to wait.

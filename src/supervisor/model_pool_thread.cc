@@ -60,6 +60,18 @@ class SmallResponse final : public http_client::ResponseHandler {
   std::string body_;
 };
 
+// Notes that a process responds, with whatever status.
+class Pulse final : public http_client::ResponseHandler {
+ public:
+  explicit Pulse(std::function<void()> on_response) : on_response_(std::move(on_response)) {}
+  void on_head(int /*status*/) override { on_response_(); }
+  bool on_body(std::string_view /*piece*/) override { return true; }
+  void on_end(const Status& /*status*/) override {}
+
+ private:
+  const std::function<void()> on_response_;
+};
+
 // Returns the first element of the array of objects with this key.
 std::string first_element(std::string_view body, std::string_view key) {
   std::string_view list = json_member(body, key);
@@ -138,6 +150,9 @@ Clock::time_point ModelPool::next_deadline() const {
     if (!model.queue.empty()) next = std::min(next, model.queue.front().deadline);
     if (model.phase == Phase::kUnloading) next = std::min(next, model.kill_at);
     if (is_idle(model)) next = std::min(next, expiry(model).value_or(next));
+    if (model.phase == Phase::kLoaded) {
+      next = std::min(next, model.instance->probed_at + config_.probe_period);
+    }
     const bool has_ended_output = (model.planner && model.planner->out().fd < 0) ||
                                   (model.instance && model.instance->child->out().fd < 0);
     if (has_ended_output) next = std::min(next, now + kEndPoll);
@@ -181,6 +196,7 @@ void ModelPool::step(Actions& after) {
     Model& model = models_[idx];
     model.is_held = false;
     expire_waiting(idx, after);
+    kill_if_hung(idx);
     unload_if_due(idx);
     if (model.phase == Phase::kUnloading && now >= model.kill_at) {
       model.instance->child->signal(SIGKILL);
@@ -220,6 +236,31 @@ std::string ModelPool::lateness(size_t idx) const {
   return fmt::format(
       "[supervisor] the model '{}' got no room within {} s, because other models were busy: {}",
       config_.models[idx].name, limit, others);
+}
+
+// Probes a loaded process from time to time, and kills it after some probes without a response:
+// otherwise a process that hangs keeps its memory and its requests forever. A process whose engine
+// has failed or takes long still responds.
+void ModelPool::kill_if_hung(size_t idx) {
+  constexpr int kMostSilent = 6;
+  Model& model = models_[idx];
+  const std::shared_ptr<Instance>& instance = model.instance;
+  const Clock::time_point now = Clock::now();
+  if (model.phase != Phase::kLoaded || now - instance->probed_at < config_.probe_period) return;
+  if (instance->num_silent_probes == kMostSilent) {
+    log_error("[supervisor] the process of {} has not responded to {} probes: killing it",
+              config_.models[idx].name, kMostSilent);
+    instance->child->signal(SIGKILL);
+  } else {
+    ++instance->num_silent_probes;
+    instance->upstream->send(
+        {.target = "/health"},
+        std::make_shared<Pulse>([this, weak = std::weak_ptr<Instance>(instance)] {
+          const std::lock_guard lock(mutex_);
+          if (const auto alive = weak.lock()) alive->num_silent_probes = 0;
+        }));
+  }
+  instance->probed_at = now;
 }
 
 void ModelPool::unload_if_due(size_t idx) {
@@ -433,6 +474,7 @@ void ModelPool::end_start(size_t idx, Actions& after) {
   model.instance->upstream = std::move(*upstream);
   model.phase = Phase::kLoaded;
   model.last_used = Clock::now();
+  model.instance->probed_at = model.last_used;
   model.num_failures = 0;
   model.counts.error.clear();
   const double duration = std::chrono::duration<double>(model.last_used - model.began).count();

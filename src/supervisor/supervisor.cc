@@ -45,6 +45,13 @@ std::string query_value(std::string_view query, std::string_view key) {
   return "";
 }
 
+// Whether a model that is loaded with the server has neither been loaded nor failed yet.
+bool is_first_load(const ReportedModel& model) {
+  const ModelStatus& status = model.status;
+  return model.entry.loads_at_start && status.state == ModelState::kLoading &&
+         status.start_seconds == 0 && status.num_failed_starts == 0;
+}
+
 ApiError is_shutting_down() {
   return make_api_error(503, "[server] the server is shutting down", "", "shutting_down");
 }
@@ -393,6 +400,14 @@ void Supervisor::answer_ready(Context&& context) {
   context.log.success_level = LogLevel::kDebug;
   if (is_closed_) return context.refuse(is_shutting_down());
   if (ask_named_model(context)) return;
+  std::string loading;
+  report([&](const ReportedModel& model) {
+    if (is_first_load(model)) loading += (loading.empty() ? "" : ", ") + model.entry.name;
+  });
+  if (!loading.empty()) {
+    return context.refuse(make_api_error(
+        503, fmt::format("[supervisor] the server loads {} first", loading), "", "loading"));
+  }
   context.respond("{\"status\":\"ok\"}");
 }
 

@@ -28,6 +28,7 @@ struct Options {
       {.name = "a", .aliases = {"first"}}, {.name = "b"}, {.name = "c"}};
   int max_loaded = 0;
   milliseconds start_timeout{20'000};
+  milliseconds probe_period{10'000};
   milliseconds sleep_idle{0};
   int64_t free_bytes = 1 << 30;
   std::function<int64_t()> free_host_bytes = {};  // empty: free_bytes
@@ -51,6 +52,7 @@ class TestSupervisor {
     config.pool.directory = scratch_.path();
     config.pool.max_loaded = options.max_loaded;
     config.pool.start_timeout = options.start_timeout;
+    config.pool.probe_period = options.probe_period;
     config.pool.sleep_idle = options.sleep_idle;
     config.pool.free_host_bytes = options.free_host_bytes;
     if (!options.free_host_bytes) {
@@ -532,6 +534,29 @@ TEST(Supervisor, HonoursKeepAlive) {
   EXPECT_TRUE(supervisor.becomes("a", "unloaded"));
   EXPECT_EQ(supervisor.metric("quire_supervisor_starts_total", "a"), 1)
       << "an unload starts nothing";
+}
+
+TEST(Supervisor, KillsAProcessThatHangs) {
+  const TestSupervisor supervisor({.probe_period = milliseconds(100)});
+  EXPECT_EQ(supervisor.complete("a").status, 200);
+  EXPECT_EQ(supervisor.complete("b", R"(,"hang":true)").status, 200);
+  EXPECT_TRUE(
+      eventually([&] { return supervisor.metric("quire_supervisor_crashes_total", "b") == 1; }));
+  EXPECT_EQ(supervisor.complete("b").status, 200) << "the next request starts it again";
+  EXPECT_EQ(supervisor.metric("quire_supervisor_crashes_total", "a"), 0);
+}
+
+TEST(Supervisor, IsReadyAfterTheFirstLoads) {
+  const TestSupervisor supervisor(
+      {.models = {{.name = "slow", .loads_at_start = true, .arguments = {"--start-ms=500"}},
+                  {.name = "broken", .loads_at_start = true, .arguments = {"--fails=no"}},
+                  {.name = "other"}}});
+  const HttpAnswer early = supervisor.get("/ready");
+  EXPECT_EQ(early.status, 503);
+  EXPECT_THAT(early.body, HasSubstr("the server loads slow"));
+  EXPECT_TRUE(eventually([&] { return supervisor.get("/ready").status == 200; }));
+  EXPECT_EQ(supervisor.state("slow"), "loaded");
+  EXPECT_EQ(supervisor.state("broken"), "failed");
 }
 
 TEST(Supervisor, CountsItsOwnResponses) {
