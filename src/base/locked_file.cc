@@ -33,8 +33,8 @@ Status check_kind(const struct stat& info, const fs::path& path, bool wants_dire
   const bool is_directory = S_ISDIR(info.st_mode);
   if (is_directory != wants_directory && (is_directory || S_ISREG(info.st_mode))) {
     return invalid_argument(fmt::format(
-        "[{}] {} is a {}, as an interrupted run for an output of another kind leaves it; "
-        "expected none, or a {}: remove or rename it, or choose another output",
+        "[{}] {} is a {}; expected none, or a {}: choose another output, or remove it if an "
+        "interrupted run has left it",
         area, path.string(), is_directory ? "directory" : "file",
         wants_directory ? "directory" : "file"));
   }
@@ -61,16 +61,6 @@ Status lock(int fd, const fs::path& path, std::string_view area) {
       "[{}] {} is being written by another process; expected none: wait for it, or choose another "
       "output",
       area, path.string()));
-}
-
-// Returns 0, or the number of the error.
-int rename_to_new(const fs::path& part, const fs::path& out) {
-  if (::renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, out.c_str(), RENAME_NOREPLACE) == 0) return 0;
-  if (errno != EINVAL) return errno;
-  // Some file systems, such as NFS, support no flags.
-  std::error_code ignored;
-  if (fs::exists(out, ignored)) return EEXIST;
-  return ::rename(part.c_str(), out.c_str()) == 0 ? 0 : errno;
 }
 
 }  // namespace
@@ -107,24 +97,6 @@ Result<LockedFile> LockedFile::open(const fs::path& path, int flags, std::string
     QUIRE_RETURN_IF_ERROR(check_kind(own, path, wants_directory, area));
     return file;
   }
-}
-
-Status give_name(const fs::path& part, const fs::path& out, bool replaces, std::string_view area) {
-  std::error_code ignored;
-  const bool exchanges = replaces && fs::is_directory(part, ignored) && fs::exists(out, ignored);
-  int code = 0;
-  if (!replaces) {
-    code = rename_to_new(part, out);
-  } else if (::renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, out.c_str(),
-                         exchanges ? RENAME_EXCHANGE : 0) != 0) {
-    code = errno;
-  }
-  if (code == 0) return {};
-  return {StatusCode::kInternal,
-          fmt::format("[{}] cannot rename {} to {}; {}: the output is complete, so remove {} "
-                      "if it is there and not needed, and rename {} yourself",
-                      area, part.string(), out.string(), std::strerror(code), out.string(),
-                      part.string())};
 }
 
 }  // namespace quire

@@ -1,5 +1,4 @@
-// An open file or directory that one process holds at a time, and the renames that give a complete
-// output its name.
+// An open file or directory that one process holds at a time.
 #pragma once
 
 #include <filesystem>
@@ -27,10 +26,5 @@ class LockedFile {
 
   int fd_ = -1;
 };
-
-// Gives `part` the name `out`. If `out` exists, fails, or with `replaces` replaces it in one step.
-// A replaced directory is then called `part`.
-Status give_name(const std::filesystem::path& part, const std::filesystem::path& out, bool replaces,
-                 std::string_view area);
 
 }  // namespace quire

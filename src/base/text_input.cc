@@ -55,13 +55,13 @@ std::string line_source(std::string_view path, const Line& line) {
 }
 
 Result<JsonDocument> parse_json_line(std::string_view line, std::string_view source,
-                                     std::string_view expected) {
-  constexpr JsonLimits kLimits = {.max_bytes = size_t{64} << 20, .max_depth = 32};
-  auto document = JsonDocument::parse(line, source, kLimits);
+                                     std::string_view expected, size_t max_depth) {
+  const JsonLimits limits = {.max_bytes = size_t{64} << 20, .max_depth = max_depth};
+  auto document = JsonDocument::parse(line, source, limits);
   if (document.status().code() == StatusCode::kInvalidArgument) {
     return invalid_argument(fmt::format(
         "[input] {}: got '{}', expected {} (valid JSON of at most {} MiB and {} levels)", source,
-        clipped(line), expected, kLimits.max_bytes >> 20, kLimits.max_depth));
+        clipped(line), expected, limits.max_bytes >> 20, limits.max_depth));
   }
   if (!document.ok()) return document;
   const auto repeated = find_nested_repeated_key(document->root());

@@ -37,7 +37,7 @@ std::string line_source(std::string_view path, const Line& line);
 // was expected. A duplicate key in an object is an error, as on the server. `source` ("FILE:3")
 // starts the message.
 Result<JsonDocument> parse_json_line(std::string_view line, std::string_view source,
-                                     std::string_view expected);
+                                     std::string_view expected, size_t max_depth = 32);
 
 // Reads a JSON list of token ids. The error says what was expected.
 Result<std::vector<int32_t>> read_token_ids(simdjson::dom::element value);

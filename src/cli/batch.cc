@@ -29,13 +29,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// An interrupt is noticed within this time.
+// An interrupt is noticed within this time, and a request that the server's queues have no room for
+// is sent again after it.
 constexpr auto kTick = 100ms;
 // The output has the order of the input, so a slow request holds back the lines of later ones.
 // Further requests are not begun while this many wait.
 constexpr size_t kMaxHeldBack = 4096;
-// The server bounds what waits for the sake of other clients; here the batch bounds itself.
-constexpr int kUnboundedQueue = 1 << 20;
 
 struct BatchOptions {
   ServeOptions serve;
@@ -43,7 +42,7 @@ struct BatchOptions {
 };
 
 struct FinishedRequest {
-  size_t number = 0;  // of its request, from 1
+  size_t number = 0;  // counts the input's requests from 1
   http::Response response;
 };
 
@@ -70,7 +69,8 @@ class FinishedQueue {
   std::deque<FinishedRequest> requests_;
 };
 
-// Collects the response to one request.
+// Collects the response to one request. The destructor delivers it, because the service drops the
+// exchange after its last call.
 class BatchExchange final : public http::Exchange {
  public:
   BatchExchange(size_t number, std::shared_ptr<FinishedQueue> finished)
@@ -97,13 +97,16 @@ class BatchExchange final : public http::Exchange {
   FinishedRequest request_;
 };
 
-class Batch {
+class BatchRun {
  public:
-  Batch(server::Service& service, BatchReader& requests, BatchOutput& output, size_t max_running)
-      : service_(service),
+  BatchRun(const server::EngineApi& engine, server::Service& service, BatchReader& requests,
+           BatchOutput& output)
+      : engine_(engine),
+        service_(service),
         requests_(requests),
         output_(output),
-        max_running_(max_running),
+        // Enough to fill every step while the next requests are tokenized.
+        max_running_(2 * static_cast<size_t>(engine.model_info().max_num_running())),
         num_written_(requests.num_read()) {}
 
   // Returns when all lines are written, or at an interrupt.
@@ -111,8 +114,12 @@ class Batch {
     while (num_written_ < requests_.num_requests()) {
       while (can_begin()) begin_next();
       QUIRE_RETURN_IF_ERROR(write_lines());
-      if (CancelScope::interrupted()) return interrupt();
-      if (num_running_ == 0) continue;
+      if (CancelScope::interrupted()) {
+        return cancelled(
+            fmt::format("[batch] interrupted after {} of {} requests; the same command continues",
+                        num_written_, requests_.num_requests()));
+      }
+      if (running_.empty()) continue;
       if (const auto finished = finished_->pop()) QUIRE_RETURN_IF_ERROR(take(*finished));
       progress_.update(num_written_ + lines_.size(), requests_.num_requests(), note_);
     }
@@ -120,42 +127,58 @@ class Batch {
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct HeldLine {
     std::string text;
     bool has_succeeded = false;
   };
 
   bool can_begin() const {
-    return num_running_ < max_running_ && lines_.size() < kMaxHeldBack &&
+    if (Clock::now() < pause_end_) return false;
+    if (!refused_.empty()) return true;
+    return running_.size() < max_running_ && lines_.size() < kMaxHeldBack &&
            requests_.num_read() < requests_.num_requests();
   }
 
   void begin_next() {
+    if (!refused_.empty()) {
+      send(refused_.front());
+      return refused_.pop_front();
+    }
     BatchRequest next = requests_.next();
     const size_t number = requests_.num_read();
     if (!next.error.ok()) {
       lines_[number] = {batch_error_line(number, next.custom_id, next.error), false};
       return;
     }
-    ids_[number] = std::move(next.custom_id);
-    ++num_running_;
-    service_.handle(std::move(next.request), std::make_shared<BatchExchange>(number, finished_));
+    running_.emplace(number, std::move(next));
+    send(number);
+  }
+
+  void send(size_t number) {
+    service_.handle(http::Request(running_.at(number).request),
+                    std::make_shared<BatchExchange>(number, finished_));
   }
 
   Status take(const FinishedRequest& finished) {
-    --num_running_;
+    constexpr int kTooMany = 429;
+    constexpr int kUnavailable = 503;
     const http::Response& response = finished.response;
-    if (response.status == 503) {
-      return unavailable(fmt::format("[batch] the engine has failed; {}", response.body));
+    if (response.status == kTooMany || response.status == kUnavailable) {
+      QUIRE_RETURN_IF_ERROR(engine_.health());
+      refused_.push_back(finished.number);
+      pause_end_ = Clock::now() + kTick;
+      return {};
     }
-    const auto id = ids_.find(finished.number);
-    lines_[finished.number] = {batch_response_line(finished.number, id->second, response),
-                               response.status == 200};
-    ids_.erase(id);
+    const auto request = running_.find(finished.number);
+    lines_[finished.number] = {
+        batch_response_line(finished.number, request->second.custom_id, response),
+        response.status == 200};
+    running_.erase(request);
     return {};
   }
 
-  // Writes the lines of which no earlier one is missing.
+  // Writes the held lines up to the first missing one.
   Status write_lines() {
     while (!lines_.empty() && lines_.begin()->first == num_written_ + 1) {
       const HeldLine& line = lines_.begin()->second;
@@ -166,20 +189,16 @@ class Batch {
     return {};
   }
 
-  Status interrupt() {
-    return cancelled(
-        fmt::format("[batch] interrupted after {} of {} requests; the same command continues",
-                    num_written_, requests_.num_requests()));
-  }
-
+  const server::EngineApi& engine_;
   server::Service& service_;
   BatchReader& requests_;
   BatchOutput& output_;
   const size_t max_running_;
   size_t num_written_;
-  size_t num_running_ = 0;
-  std::map<size_t, std::string> ids_;  // of running requests, by number
-  std::map<size_t, HeldLine> lines_;   // that wait for an earlier one, by number
+  std::map<size_t, BatchRequest> running_;  // by number
+  std::deque<size_t> refused_;              // of these, the numbers of those to be sent again
+  Clock::time_point pause_end_ = {};
+  std::map<size_t, HeldLine> lines_;  // by number; an earlier line is missing
   std::shared_ptr<FinishedQueue> finished_ = std::make_shared<FinishedQueue>();
   Progress progress_{"batch"};
   const std::function<std::string()> note_ = [this] {
@@ -193,15 +212,10 @@ Status run_on(std::unique_ptr<Engine> engine, const ServeOptions& options, Batch
               BatchOutput& output) {
   server::ServiceConfig config = model_service_config(options, *engine);
   set_access(options, {}, false, config);
-  config.admission.max_num_queued_reqs = kUnboundedQueue;
-  config.admission.max_num_queued_tokens = 0;
-  config.grammar_queue = {kUnboundedQueue, kUnboundedQueue};
   const std::unique_ptr<server::EngineApi> api = server::make_engine_api(*engine);
   server::Service service(*api, std::move(config));
   const CancelScope scope;
-  // Enough to fill every step while the next requests are tokenized.
-  const auto max_running = 2 * static_cast<size_t>(engine->model_info().max_num_running());
-  Status status = Batch(service, requests, output, max_running).run();
+  Status status = BatchRun(*api, service, requests, output).run();
   service.close();
   service.cancel();
   service.stop();
@@ -245,7 +259,7 @@ Command batch_command() {
   command.name = "batch";
   command.summary = "Answer a file of requests, as OpenAI's Batch API does";
   command.details =
-      "Each line of INPUT is an object: custom_id (a text of its own), method (POST), url (a "
+      "Each line of INPUT is an object: custom_id (a unique text), method (POST), url (a "
       "route\n"
       "of quire serve, such as /v1/chat/completions) and body (what the route takes). OUTPUT gets\n"
       "a line for each, in the same order: id, custom_id, response (status_code, request_id, "

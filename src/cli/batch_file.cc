@@ -6,9 +6,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <utility>
 
-#include "base/file.h"
 #include "base/json.h"
 #include "base/json_writer.h"
 #include "base/text.h"
@@ -16,9 +16,10 @@
 namespace quire::cli {
 namespace {
 
+// The routes refuse bodies that are too deep for them.
+constexpr size_t kMaxDepth = 128;
 constexpr std::string_view kRequestLine =
     "an object with custom_id, method, url and body, as in OpenAI's batch files";
-constexpr size_t kMaxOutputBytes = size_t{64} << 30;
 
 Result<std::string> read_text(simdjson::dom::object line, std::string_view name) {
   std::string_view text;
@@ -71,7 +72,7 @@ Status read_request(simdjson::dom::object line, BatchRequest& out) {
 
 BatchRequest parse_request_line(std::string_view text, const std::string& source) {
   BatchRequest result;
-  const Result<JsonDocument> document = parse_json_line(text, source, kRequestLine);
+  const Result<JsonDocument> document = parse_json_line(text, source, kRequestLine, kMaxDepth);
   if (!document.ok()) {
     result.error = document.status();
     return result;
@@ -109,8 +110,9 @@ struct WrittenLine {
 };
 
 Result<WrittenLine> parse_output_line(std::string_view text, const std::string& source) {
-  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
-                         parse_json_line(text, source, "a line that quire batch has written"));
+  QUIRE_ASSIGN_OR_RETURN(
+      const JsonDocument document,
+      parse_json_line(text, source, "a line that quire batch has written", kMaxDepth));
   simdjson::dom::element id;
   simdjson::dom::element response;
   const simdjson::dom::element root = document.root();
@@ -189,17 +191,19 @@ Result<BatchOutput> BatchOutput::open(const std::string& path, BatchReader& requ
 }
 
 Status BatchOutput::read_back(BatchReader& requests) {
-  QUIRE_ASSIGN_OR_RETURN(const std::string text, read_to_end(file_.fd(), path_, kMaxOutputBytes));
-  const size_t num_whole_bytes = text.rfind('\n') + 1;  // 0 if there is no line end
-  for (const Line& line : split_lines(std::string_view(text).substr(0, num_whole_bytes))) {
-    const std::string source = line_source(path_, line);
+  std::ifstream file(path_);
+  std::string text;
+  size_t num_whole_bytes = 0;
+  for (size_t number = 1; std::getline(file, text) && !file.eof(); ++number) {  // eof: no line end
+    num_whole_bytes += text.size() + 1;
+    const std::string source = fmt::format("{}:{}", path_, number);
     if (requests.num_read() == requests.num_requests()) {
       return invalid_argument(
           fmt::format("[batch] {}: the output has more lines than the {} requests of the input; "
                       "name another output, or remove this one",
                       source, requests.num_requests()));
     }
-    QUIRE_ASSIGN_OR_RETURN(const WrittenLine written, parse_output_line(line.text, source));
+    QUIRE_ASSIGN_OR_RETURN(const WrittenLine written, parse_output_line(text, source));
     const BatchRequest request = requests.next();
     if (written.custom_id != request.custom_id) {
       return invalid_argument(
@@ -208,6 +212,9 @@ Status BatchOutput::read_back(BatchReader& requests) {
                       source, clipped(written.custom_id), clipped(request.custom_id)));
     }
     num_failed_ += written.has_succeeded ? 0 : 1;
+  }
+  if (!file.is_open() || file.bad()) {
+    return internal_error(fmt::format("[batch] cannot read {}; {}", path_, std::strerror(errno)));
   }
   if (::ftruncate(file_.fd(), static_cast<off_t>(num_whole_bytes)) == 0) return {};
   return internal_error(fmt::format("[batch] cannot change {}; {}", path_, std::strerror(errno)));

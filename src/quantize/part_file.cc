@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <system_error>
 #include <utility>
@@ -21,6 +22,16 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxStateBytes = 4096;
+
+// Returns 0, or the number of the error.
+int rename_to_new(const fs::path& part, const fs::path& out) {
+  if (::renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, out.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL) return errno;
+  // Some file systems, such as NFS, support no flags.
+  std::error_code ignored;
+  if (fs::exists(out, ignored)) return EEXIST;
+  return ::rename(part.c_str(), out.c_str()) == 0 ? 0 : errno;
+}
 
 }  // namespace
 
@@ -126,7 +137,25 @@ Status PartFile::discard() {
 Status PartFile::finish(bool replaces) {
   QUIRE_RETURN_IF_ERROR(sync());
   if (::unlink(state_.c_str()) != 0 && errno != ENOENT) return error("remove the state of");
-  return give_name(part_, path_, replaces, "quantize");
+  return give_name(part_, path_, replaces);
+}
+
+Status give_name(const fs::path& part, const fs::path& out, bool replaces) {
+  std::error_code ignored;
+  const bool exchanges = replaces && fs::is_directory(part, ignored) && fs::exists(out, ignored);
+  int code = 0;
+  if (!replaces) {
+    code = rename_to_new(part, out);
+  } else if (::renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, out.c_str(),
+                         exchanges ? RENAME_EXCHANGE : 0) != 0) {
+    code = errno;
+  }
+  if (code == 0) return {};
+  return {
+      StatusCode::kInternal,
+      fmt::format("[quantize] cannot rename {} to {}; {}: the output is complete, so remove {} "
+                  "if it is there and not needed, and rename {} yourself",
+                  part.string(), out.string(), std::strerror(code), out.string(), part.string())};
 }
 
 }  // namespace quire

@@ -52,4 +52,9 @@ class PartFile {
   uint64_t size_ = 0;
 };
 
+// Gives `part` the name `out`. If `out` exists, fails, or with `replaces` replaces it in one step.
+// A replaced directory is then called `part`.
+Status give_name(const std::filesystem::path& part, const std::filesystem::path& out,
+                 bool replaces);
+
 }  // namespace quire

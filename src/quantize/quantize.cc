@@ -510,7 +510,7 @@ Status Run::replace_directory(const fs::path& part) const {
   if (options_.force && fs::exists(options_.out, error)) {
     QUIRE_RETURN_IF_ERROR(check_is_checkpoint(options_.out));
   }
-  QUIRE_RETURN_IF_ERROR(give_name(part, options_.out, options_.force, "quantize"));
+  QUIRE_RETURN_IF_ERROR(give_name(part, options_.out, options_.force));
   fs::remove_all(part, error);
   if (error) {
     log_warning("[quantize] cannot remove {}, the directory that {} replaced; {}", part.string(),

@@ -95,7 +95,7 @@ TEST(BatchLines, HaveTheFormatOfTheApi) {
             "\n");
 }
 
-TEST(BatchOutput, ContinuesBehindItsLines) {
+TEST(BatchOutput, ContinuesAfterItsLines) {
   const ScratchDirectory directory;
   const std::string path = directory.path() / "out.jsonl";
   const std::string first = answer(1, "a");

@@ -102,31 +102,6 @@ TEST(PartFile, ReplacesAnotherFileOnlyIfAsked) {
   EXPECT_EQ(read_file(path, 100).value(), "new");
 }
 
-// Writers that rename the file while others wait between the opening and the lock.
-TEST(LockedFile, IsTheFileThatHasTheName) {
-  const ScratchDirectory scratch;
-  const fs::path path = scratch.path() / "part";
-  std::atomic<int> num_locked = 0;
-  std::atomic<int> num_renamed_before = 0;
-  const auto write = [&] {
-    for (int i = 0; i < 3000; ++i) {
-      const Result<LockedFile> file = LockedFile::open(path, O_RDWR | O_CREAT, "quantize");
-      if (!file.ok()) continue;
-      ++num_locked;
-      struct stat own = {};
-      struct stat named = {};
-      const bool is_there = ::fstat(file->fd(), &own) == 0 && ::stat(path.c_str(), &named) == 0;
-      if (!is_there || own.st_ino != named.st_ino) ++num_renamed_before;
-      ::rename(path.c_str(), (scratch.path() / "out").c_str());
-    }
-  };
-  std::vector<std::jthread> threads;
-  for (int i = 0; i < 4; ++i) threads.emplace_back(write);
-  threads.clear();
-  EXPECT_GT(num_locked, 0);
-  EXPECT_EQ(num_renamed_before, 0);
-}
-
 TEST(PartFile, RefusedPathsAreNamed) {
   const ScratchDirectory scratch;
   EXPECT_THAT(PartFile::open(scratch.path() / "none" / "out", "a", 1).status().message(),
@@ -160,8 +135,8 @@ TEST(PartFile, LeavesOtherFilesAsTheyAre) {
   fs::remove(part);
   fs::create_directory(part);
   EXPECT_THAT(PartFile::open(out, "a", 1).status().message(),
-              HasSubstr("out.part is a directory, as an interrupted run for an output of another "
-                        "kind leaves it; expected none, or a file: remove or rename it"));
+              HasSubstr("out.part is a directory; expected none, or a file: choose another output, "
+                        "or remove it if an interrupted run has left it"));
 }
 
 // A limit of the file's size fails writes as a full disk does.

@@ -502,9 +502,9 @@ TEST(QuantizeRefusals, NameTheOutput) {
                         scratch.path().string() + "/absent, which does not exist"));
   // A file is left where a directory would be written.
   scratch.write("w4a16.part", "left");
-  EXPECT_THAT(error_of(options_for("", scratch.path() / "w4a16", W4A16Target{})),
-              HasSubstr("w4a16.part is a file, as an interrupted run for an output of another kind "
-                        "leaves it; expected none, or a directory: remove or rename it"));
+  EXPECT_THAT(
+      error_of(options_for("", scratch.path() / "w4a16", W4A16Target{})),
+      HasSubstr("w4a16.part is a file; expected none, or a directory: choose another output"));
   options.out = "/proc/m.gguf";
   EXPECT_THAT(error_of(options), HasSubstr("cannot create /proc/m.gguf.part"));
 }
