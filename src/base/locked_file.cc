@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 Status failed_to(std::string_view action, const fs::path& path, std::string_view area) {
   const int code = errno;
   return {StatusCode::kInternal,
-          fmt::format("[{}] cannot {} {}; {}; expected a folder in which files can be created and "
-                      "locked: choose another output",
+          fmt::format("[{}] cannot {} {}; {}; expected a file that may be written, or a folder in "
+                      "which files can be created and locked: choose another output",
                       area, action, path.string(), std::strerror(code))};
 }
 
@@ -87,7 +87,7 @@ Result<LockedFile> LockedFile::open(const fs::path& path, int flags, std::string
   for (;;) {
     LockedFile file;
     file.fd_ = ::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (file.fd_ < 0) return failed_to((flags & O_CREAT) != 0 ? "create" : "open", path, area);
+    if (file.fd_ < 0) return failed_to("open", path, area);
     QUIRE_RETURN_IF_ERROR(lock(file.fd_, path, area));
     struct stat own = {};
     struct stat named = {};

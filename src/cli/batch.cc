@@ -4,12 +4,14 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -162,10 +164,12 @@ class BatchRun {
 
   Status take(const FinishedRequest& finished) {
     constexpr int kTooMany = 429;
+    constexpr int kFirstServerError = 500;
     constexpr int kUnavailable = 503;
     const http::Response& response = finished.response;
+    // A response of a failed engine is no line, so that the next run sends its request again.
+    if (response.status >= kFirstServerError) QUIRE_RETURN_IF_ERROR(engine_.health());
     if (response.status == kTooMany || response.status == kUnavailable) {
-      QUIRE_RETURN_IF_ERROR(engine_.health());
       refused_.push_back(finished.number);
       pause_end_ = Clock::now() + kTick;
       return {};
@@ -226,6 +230,11 @@ Status run_on(std::unique_ptr<Engine> engine, const ServeOptions& options, Batch
 Result<int> run(BatchOptions& options) {
   const std::string& input_path = options.files[0];
   QUIRE_ASSIGN_OR_RETURN(const std::string input, read_input(input_path));
+  std::error_code is_missing;
+  if (std::filesystem::equivalent(input_path, options.files[1], is_missing)) {
+    return invalid_argument(
+        fmt::format("[batch] {} is the input too, expected another output", options.files[1]));
+  }
   BatchReader requests(input, input_path);
   if (requests.num_requests() == 0) {
     return invalid_argument(
@@ -282,7 +291,13 @@ Command batch_command() {
         return {};
       },
       .excess = "the model is --model M here"};
-  command.check = [options](Complaints& complaints) { check_batch(options->serve, complaints); };
+  command.check = [options](Complaints& complaints) {
+    if (options->files.size() == 2 && options->files[1] == "-") {
+      complaints.add(
+          "OUTPUT: got -, expected a file, which tells where an interrupted batch continues");
+    }
+    check_batch(options->serve, complaints);
+  };
   command.log->level = "warning";  // a line per request would hide the progress
   command.run = [options] { return run(*options); };
   return command;

@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -88,6 +90,11 @@ BatchRequest parse_request_line(std::string_view text, const std::string& source
   return result;
 }
 
+// The text with which the line of a request begins.
+std::string line_begin(size_t number) {
+  return fmt::format(R"({{"id":"batch_req_{}","custom_id":)", number);
+}
+
 // Opens an object of the output up to the response.
 void begin_output_line(JsonWriter& json, size_t number, std::string_view custom_id) {
   json.begin_object();
@@ -103,24 +110,28 @@ std::string_view header_of(const http::Response& response, std::string_view want
   return {};
 }
 
+std::string not_our_line(std::string_view text) {
+  return fmt::format(
+      "got '{}', expected a line that quire batch has written: name another output, or remove this "
+      "one",
+      clipped(text));
+}
+
 // A line of an output that an earlier run wrote.
 struct WrittenLine {
   std::string custom_id;  // empty: null
   bool has_succeeded = false;
 };
 
+// A response may be larger and deeper than a request, and a model may write a key twice.
 Result<WrittenLine> parse_output_line(std::string_view text, const std::string& source) {
-  QUIRE_ASSIGN_OR_RETURN(
-      const JsonDocument document,
-      parse_json_line(text, source, "a line that quire batch has written", kMaxDepth));
+  constexpr JsonLimits kLimits = {.max_bytes = size_t{1} << 30, .max_depth = 1024};
+  const Result<JsonDocument> document = JsonDocument::parse(text, source, kLimits);
   simdjson::dom::element id;
   simdjson::dom::element response;
-  const simdjson::dom::element root = document.root();
-  if (root["custom_id"].get(id) || root["response"].get(response)) {
-    return invalid_argument(
-        fmt::format("[batch] {}: got '{}', expected a line that quire batch has written: name "
-                    "another output, or remove this one",
-                    source, clipped(text)));
+  if (!document.ok() || document->root()["custom_id"].get(id) ||
+      document->root()["response"].get(response)) {
+    return invalid_argument(fmt::format("[batch] {}: {}", source, not_our_line(text)));
   }
   WrittenLine line;
   std::string_view name;
@@ -159,8 +170,15 @@ std::string batch_response_line(size_t number, std::string_view custom_id,
   json.field("status_code", response.status);
   json.key("request_id");
   json.value_or_null(header_of(response, "x-request-id"));
+  if (const std::string_view ignored = header_of(response, "x-quire-ignored"); !ignored.empty()) {
+    json.field("ignored", ignored);
+  }
+  // A model's JSON may have line ends between its values.
+  std::string body = response.body;
+  std::ranges::replace(body, '\n', ' ');
+  std::ranges::replace(body, '\r', ' ');
   json.key("body");
-  json.raw(response.body);
+  json.raw(body);
   json.end_object();
   json.key("error");
   json.null();
@@ -216,11 +234,19 @@ Status BatchOutput::read_back(BatchReader& requests) {
   if (!file.is_open() || file.bad()) {
     return internal_error(fmt::format("[batch] cannot read {}; {}", path_, std::strerror(errno)));
   }
+  const std::string begin = line_begin(requests.num_read() + 1);
+  if (text.substr(0, begin.size()) != begin.substr(0, text.size())) {
+    return invalid_argument(fmt::format("[batch] {}: {}", path_, not_our_line(text)));
+  }
   if (::ftruncate(file_.fd(), static_cast<off_t>(num_whole_bytes)) == 0) return {};
   return internal_error(fmt::format("[batch] cannot change {}; {}", path_, std::strerror(errno)));
 }
 
 Status BatchOutput::append(std::string_view line, bool has_succeeded) {
+  struct stat info = {};
+  if (::fstat(file_.fd(), &info) != 0 || info.st_nlink == 0) {
+    return internal_error(fmt::format("[batch] {} was removed while it was written", path_));
+  }
   num_failed_ += has_succeeded ? 0 : 1;
   while (!line.empty()) {
     const ssize_t num_written = ::write(file_.fd(), line.data(), line.size());

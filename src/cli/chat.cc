@@ -176,10 +176,13 @@ class Session {
   }
 
   Status answered(const std::function<Status()>& ask) {
-    const CancelScope scope(QuietTerminal::restore);
-    const QuietTerminal quiet(editor_ != nullptr);
-    const Status status = ask();
-    was_interrupted_ = CancelScope::interrupted();
+    Status status;
+    {
+      const CancelScope scope(QuietTerminal::restore);
+      const QuietTerminal quiet(editor_ != nullptr);
+      status = ask();
+    }
+    was_interrupted_ = CancelScope::was_interrupted();
     return status;
   }
 

@@ -12,7 +12,7 @@ namespace {
 enum State : int { kImmediate = 0, kCancellable = -1 };
 std::atomic<int> state = kImmediate;
 std::atomic<void (*)()> before_exit = nullptr;
-int last_signal = 0;  // of an ended scope; 0: none was interrupted
+int last_signal = 0;  // of the latest scope that has ended; 0: it was not interrupted
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler must not wait for a lock");
 
 constexpr int exit_code_of(int signal_number) {
@@ -53,10 +53,13 @@ CancelScope::CancelScope(void (*function)()) {
 CancelScope::~CancelScope() {
   const int ended_as = state.exchange(kImmediate);
   before_exit = nullptr;
-  if (ended_as > 0) last_signal = ended_as;
+  last_signal = ended_as > 0 ? ended_as : 0;
 }
 bool CancelScope::interrupted() {
   return state > 0;
+}
+bool CancelScope::was_interrupted() {
+  return last_signal > 0;
 }
 int CancelScope::exit_code() {
   return exit_code_of(interrupted() ? state.load() : last_signal);

@@ -18,6 +18,8 @@ class CancelScope {
 
   // True after the first interrupt inside this scope.
   static bool interrupted();
+  // True if the latest scope that has ended was interrupted, at its very end too.
+  static bool was_interrupted();
   // The exit code of a program that was interrupted inside a scope: 130 after Ctrl-C, 143 after
   // SIGTERM, 129 after SIGHUP.
   static int exit_code();

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -95,6 +96,30 @@ TEST(BatchLines, HaveTheFormatOfTheApi) {
             "\n");
 }
 
+TEST(BatchLines, HaveNoLineEndsInside) {
+  const http::Response response = {.status = 200,
+                                   .headers = {{"x-quire-ignored", "wat"}},
+                                   .body = "{\"input\":{\n  \"a\": 1,\r\n  \"a\": 1\n}}"};
+  const std::string line = batch_response_line(1, "a", response);
+  EXPECT_EQ(line.find('\n'), line.size() - 1);
+  EXPECT_THAT(line, HasSubstr(R"("ignored":"wat")"));
+  const ScratchDirectory directory;
+  const std::string path = directory.write("out.jsonl", line);
+  BatchReader reader(kTwoRequests, "in.jsonl");
+  EXPECT_TRUE(BatchOutput::open(path, reader).ok()) << "a model may write a key twice";
+}
+
+TEST(BatchOutput, FailsIfTheFileIsRemoved) {
+  const ScratchDirectory directory;
+  const std::string path = directory.path() / "out.jsonl";
+  BatchReader reader(kTwoRequests, "in.jsonl");
+  auto output = BatchOutput::open(path, reader);
+  ASSERT_TRUE(output.ok()) << output.status().message();
+  ASSERT_TRUE(output->append(answer(1, "a"), true).ok());
+  std::filesystem::remove(path);
+  EXPECT_THAT(output->append(answer(2, "b"), true).message(), HasSubstr("was removed"));
+}
+
 TEST(BatchOutput, ContinuesAfterItsLines) {
   const ScratchDirectory directory;
   const std::string path = directory.path() / "out.jsonl";
@@ -138,6 +163,8 @@ TEST(BatchOutput, RefusesAFileThatIsNotOfThisBatch) {
   } cases[] = {
       {answer(1, "z"), "out.jsonl:1: got the custom_id 'z', expected 'a'"},
       {answer(1, "a") + answer(2, "b") + answer(3, "c"), "more lines than the 2 requests"},
+      {"my notes", "got 'my notes', expected a line that quire batch has written"},
+      {answer(1, "a") + "my notes", "got 'my notes', expected a line that quire batch has written"},
       {"my notes\n", "out.jsonl:1: got 'my notes', expected a line that quire batch has written"},
       {"{\"custom_id\":\"a\"}\n", "expected a line that quire batch has written"},
       {"[]\n", "expected a line that quire batch has written"},

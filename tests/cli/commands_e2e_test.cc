@@ -908,7 +908,12 @@ std::pair<int, std::string> end_after(const Words& arguments, const std::string&
   process.kill(signal);
   std::string out;
   std::string err;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (process.read_some(out, err)) {
+    if (std::chrono::steady_clock::now() < deadline) continue;
+    ADD_FAILURE() << fmt::format("{} does not end after signal {}:\n{}{}",
+                                 fmt::join(arguments, " "), signal, err, process.threads_text());
+    process.kill(SIGKILL);
   }
   return {process.wait(), err};
 }

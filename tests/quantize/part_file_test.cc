@@ -105,9 +105,9 @@ TEST(PartFile, ReplacesAnotherFileOnlyIfAsked) {
 TEST(PartFile, RefusedPathsAreNamed) {
   const ScratchDirectory scratch;
   EXPECT_THAT(PartFile::open(scratch.path() / "none" / "out", "a", 1).status().message(),
-              AllOf(HasSubstr("cannot create"), HasSubstr("none/out.part; No such file")));
+              AllOf(HasSubstr("cannot open"), HasSubstr("none/out.part; No such file")));
   EXPECT_THAT(PartFile::open("/proc/quire_out", "a", 1).status().message(),
-              HasSubstr("cannot create /proc/quire_out.part"));
+              HasSubstr("cannot open /proc/quire_out.part"));
   EXPECT_THAT(PartFile::open(scratch.path() / "out", "a", uint64_t{1} << 60).status().message(),
               AllOf(HasSubstr("is too small"), HasSubstr("expected 1152921504606846976: make room"),
                     HasSubstr("another disk")));

@@ -506,7 +506,7 @@ TEST(QuantizeRefusals, NameTheOutput) {
       error_of(options_for("", scratch.path() / "w4a16", W4A16Target{})),
       HasSubstr("w4a16.part is a file; expected none, or a directory: choose another output"));
   options.out = "/proc/m.gguf";
-  EXPECT_THAT(error_of(options), HasSubstr("cannot create /proc/m.gguf.part"));
+  EXPECT_THAT(error_of(options), HasSubstr("cannot open /proc/m.gguf.part"));
 }
 
 TEST(QuantizeRefusals, NameTheSource) {

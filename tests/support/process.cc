@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <utility>
 
@@ -113,6 +114,22 @@ std::string Process::read_until(int fd, const std::string& mark) {
     if (got <= 0) break;
     text.append(buffer, static_cast<size_t>(got));
   } while (text.find(mark) == std::string::npos);
+  return text;
+}
+
+std::string Process::threads_text() const {
+  std::string text;
+  for (const auto& thread :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(pid_) + "/task")) {
+    text += thread.path().filename();
+    for (const char* file : {"comm", "wchan", "syscall"}) {
+      std::ifstream stream(thread.path() / file);
+      std::string line;
+      std::getline(stream, line);
+      text += " " + line;
+    }
+    text += "\n";
+  }
   return text;
 }
 

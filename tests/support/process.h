@@ -51,6 +51,8 @@ class Process {
   // Appends the available output of both streams, if any. Returns false when both have ended.
   bool read_some(std::string& out, std::string& err);
 
+  // The names of the threads, and the functions of the kernel in which they wait.
+  std::string threads_text() const;
   // CPU seconds used so far by all threads.
   double cpu_s() const;
 
