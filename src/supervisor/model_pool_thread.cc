@@ -60,7 +60,7 @@ class SmallResponse final : public http_client::ResponseHandler {
   std::string body_;
 };
 
-// Notes that a process responds, with whatever status.
+// Notes that a process responds, with any status.
 class Pulse final : public http_client::ResponseHandler {
  public:
   explicit Pulse(std::function<void()> on_response) : on_response_(std::move(on_response)) {}
