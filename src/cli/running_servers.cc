@@ -5,11 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/cache_directory.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -28,8 +29,31 @@ namespace fs = std::filesystem;
 constexpr size_t kMaxRecordBytes = size_t{1} << 20;
 constexpr std::string_view kUnixPrefix = "unix:";
 
-bool is_running(int pid) {
-  return ::kill(pid, 0) == 0 || errno == EPERM;
+// When the process started, in clock ticks since the machine did; 0: not known.
+int64_t start_ticks_of(int pid) {
+  constexpr size_t kMaxBytes = 4096;
+  const auto stat = read_file(fmt::format("/proc/{}/stat", pid), kMaxBytes);
+  if (!stat.ok()) return 0;
+  const size_t name_end = stat->rfind(')');  // the name can have spaces and brackets
+  if (name_end == std::string::npos) return 0;
+  std::istringstream fields(stat->substr(name_end + 1));
+  constexpr int kFieldsBefore = 19;  // "starttime" is the 22nd field, the name the second
+  std::string skipped;
+  for (int i = 0; i < kFieldsBefore; ++i) fields >> skipped;
+  int64_t ticks = 0;
+  return fields >> ticks ? ticks : 0;
+}
+
+std::string boot_id() {
+  constexpr size_t kMaxBytes = 256;
+  const auto text = read_file("/proc/sys/kernel/random/boot_id", kMaxBytes);
+  return text.ok() ? std::string(trimmed(*text)) : "";
+}
+
+// A process that this user may not signal is another user's.
+bool is_running(const ServerRecord& record) {
+  return ::kill(record.pid, 0) == 0 && record.start_ticks != 0 &&
+         record.start_ticks == start_ticks_of(record.pid) && record.boot_id == boot_id();
 }
 
 // Only the user who reads a record may have written it.
@@ -71,6 +95,8 @@ std::string server_record_json(const ServerRecord& record) {
   JsonWriter json;
   json.begin_object();
   json.field("pid", record.pid);
+  json.field("start_ticks", record.start_ticks);
+  json.field("boot_id", std::string_view(record.boot_id));
   json.field("url", record.address.text());
   json.key("models");
   json.begin_array();
@@ -98,6 +124,12 @@ Result<ServerRecord> parse_server_record(std::string_view text, std::string_view
   }
   ServerRecord record;
   record.pid = static_cast<int>(pid);
+  std::string_view boot;
+  // Without these fields, no process is the record's.
+  if (!root["start_ticks"].get_int64().get(record.start_ticks) &&
+      !root["boot_id"].get_string().get(boot)) {
+    record.boot_id = boot;
+  }
   QUIRE_ASSIGN_OR_RETURN(record.address, parse_server_address(url));
   for (const simdjson::dom::element model : models) {
     std::string_view name;
@@ -110,7 +142,9 @@ Result<ServerRecord> parse_server_record(std::string_view text, std::string_view
   return record;
 }
 
-PublishedServer::PublishedServer(const ServerRecord& record) {
+PublishedServer::PublishedServer(ServerRecord record) {
+  record.start_ticks = start_ticks_of(record.pid);
+  record.boot_id = boot_id();
   const fs::path directory = server_records_directory();
   if (directory.empty()) return;
   file_ = directory / fmt::format("{}.json", record.pid);
@@ -138,7 +172,7 @@ std::vector<ServerRecord> running_servers() {
     if (!text.ok()) continue;
     auto record = parse_server_record(*text, path.string());
     if (!record.ok() || path.stem() != std::to_string(record->pid)) continue;
-    if (is_running(record->pid)) {
+    if (is_running(*record)) {
       records.push_back(std::move(*record));
     } else {
       std::error_code ignored;

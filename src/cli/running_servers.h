@@ -3,6 +3,7 @@
 // cache's folder. It has the address and the models, and no key.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -31,6 +32,9 @@ struct ServedModel {
 
 struct ServerRecord {
   int pid = 0;
+  // They tell the process from a later one with the same pid.
+  int64_t start_ticks = 0;  // from the machine's start to the process's; 0: not known
+  std::string boot_id;      // of the machine's start
   ServerAddress address;
   std::vector<ServedModel> models;
 };
@@ -45,11 +49,12 @@ std::filesystem::path server_records_directory();
 std::string server_record_json(const ServerRecord& record);
 Result<ServerRecord> parse_server_record(std::string_view json, std::string_view source);
 
-// Writes this process's record, and removes it at the end. A record that cannot be written is only
+// Writes this process's record, and removes it at the end. Sets the members that identify the
+// process. A record that cannot be written is only
 // logged: the server works without it.
 class PublishedServer {
  public:
-  explicit PublishedServer(const ServerRecord& record);
+  explicit PublishedServer(ServerRecord record);
   ~PublishedServer();
   PublishedServer(const PublishedServer&) = delete;
   PublishedServer& operator=(const PublishedServer&) = delete;
@@ -58,8 +63,9 @@ class PublishedServer {
   std::filesystem::path file_;
 };
 
-// The records of servers whose process runs. Removes records of processes that have ended; skips
-// files of other users and files that are not records.
+// The records of servers whose process runs. Removes records of other processes, because the port
+// of a server that has ended may belong to another program, which must not get the user's key.
+// Skips files of other users and files that are not records.
 std::vector<ServerRecord> running_servers();
 
 }  // namespace quire::cli

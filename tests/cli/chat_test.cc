@@ -1,15 +1,20 @@
 // Tests the parts of `quire chat` that need no engine and no terminal.
 #include "cli/chat.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <clocale>
+#include <cstdlib>
+#include <fstream>
 #include <random>
 
 #include "cli/answer_display.h"
 #include "cli/line_editor.h"
 #include "cli/live_conversation.h"
 #include "cli/running_servers.h"
+#include "support/scratch_directory.h"
 
 namespace quire::cli {
 namespace {
@@ -206,11 +211,15 @@ TEST(ChatSettings, FaultsAreNamed) {
 TEST(ServerRecord, IsReadAsItWasWritten) {
   ServerRecord record;
   record.pid = 7;
+  record.start_ticks = 8;
+  record.boot_id = "b";
   record.address.url = "http://127.0.0.1:8000";
   record.models = {{"a \"b\"", "/models/a"}, {"c", ""}};
   const auto read = parse_server_record(server_record_json(record), "f");
   ASSERT_TRUE(read.ok()) << read.status().message();
   EXPECT_EQ(read->pid, 7);
+  EXPECT_EQ(read->start_ticks, 8);
+  EXPECT_EQ(read->boot_id, "b");
   EXPECT_EQ(read->address.text(), record.address.url);
   ASSERT_THAT(read->models, SizeIs(2));
   EXPECT_EQ(read->models[0].name, "a \"b\"");
@@ -229,6 +238,43 @@ TEST(ServerRecord, OthersAreRefused) {
         R"({"pid":1,"url":"http://a","models":[{"name":"a"}]})"}) {
     EXPECT_FALSE(parse_server_record(text, "f").ok()) << text;
   }
+}
+
+// Another program may have the address of a server that has ended.
+TEST(ServerRecord, IsRemovedUnlessItsProcessRuns) {
+  const quire::testing::ScratchDirectory scratch;
+  ::setenv("XDG_RUNTIME_DIR", scratch.path().c_str(), 1);
+  const std::filesystem::path file =
+      server_records_directory() / fmt::format("{}.json", ::getpid());
+  {
+    ServerRecord own;
+    own.pid = ::getpid();
+    own.address.url = "http://127.0.0.1:1";
+    const PublishedServer published(own);
+    const std::vector<ServerRecord> found = running_servers();
+    ASSERT_THAT(found, SizeIs(1));
+    EXPECT_EQ(found[0].pid, ::getpid());
+    own = found[0];
+    const auto is_found = [&](const ServerRecord& record) {
+      std::ofstream(file) << server_record_json(record);
+      return !running_servers().empty();
+    };
+    EXPECT_TRUE(is_found(own));
+    ServerRecord other = own;
+    ++other.start_ticks;
+    EXPECT_FALSE(is_found(other)) << "the pid of an ended server was reused";
+    EXPECT_FALSE(std::filesystem::exists(file));
+    other = own;
+    other.boot_id = "another";
+    EXPECT_FALSE(is_found(other));
+    other = own;
+    other.start_ticks = 0;
+    EXPECT_FALSE(is_found(other));
+    std::ofstream(file) << fmt::format(R"({{"pid":{},"url":"http://a","models":[]}})", ::getpid());
+    EXPECT_THAT(running_servers(), IsEmpty());
+    EXPECT_FALSE(std::filesystem::exists(file));
+  }
+  ::unsetenv("XDG_RUNTIME_DIR");
 }
 
 TEST(ChatLine, CommandsHaveArguments) {
