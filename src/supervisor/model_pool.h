@@ -173,8 +173,8 @@ class ModelPool {
     bool plans_alone = false;  // the planner counts the memory of all other models as free
     bool fits_alone = false;   // for this start, such a plan has succeeded
     Clock::time_point last_used = {};
-    Clock::time_point began = {};  // the start
-    Clock::time_point kill_at = {};
+    Clock::time_point began = {};    // the start
+    Clock::time_point kill_at = {};  // while it plans or unloads
     std::optional<std::chrono::milliseconds> keep_alive;
     int num_failures = 0;  // starts in a row
     Clock::time_point retry_at = {};
@@ -195,6 +195,7 @@ class ModelPool {
   void expire_waiting(size_t idx, Actions& after);
   std::string lateness(size_t idx) const;
   void kill_if_hung(size_t idx);
+  void end_late_plan(size_t idx, Actions& after);
   void unload_if_due(size_t idx);
   void start_wanted(Actions& after);
   // Returns false if the model, and all models after it, have to wait.
@@ -235,6 +236,7 @@ class ModelPool {
   std::deque<size_t> wanted_;                       // models to start, in order
   std::vector<std::shared_ptr<Instance>> ended_;    // that requests may still use
   std::vector<std::unique_ptr<Upstream>> retired_;  // to be destroyed without the lock
+  std::vector<std::unique_ptr<Child>> killed_planners_;
   bool is_closed_ = false;
   bool is_stopping_ = false;
   int64_t host_capacity_ = 0;

@@ -148,7 +148,8 @@ Clock::time_point ModelPool::next_deadline() const {
   Clock::time_point next = now + kMaxPause;
   for (const Model& model : models_) {
     if (!model.queue.empty()) next = std::min(next, model.queue.front().deadline);
-    if (model.phase == Phase::kUnloading) next = std::min(next, model.kill_at);
+    const bool is_limited = model.phase == Phase::kPlanning || model.phase == Phase::kUnloading;
+    if (is_limited) next = std::min(next, model.kill_at);
     if (is_idle(model)) next = std::min(next, expiry(model).value_or(next));
     if (model.phase == Phase::kLoaded) {
       next = std::min(next, model.instance->probed_at + config_.probe_period);
@@ -197,12 +198,14 @@ void ModelPool::step(Actions& after) {
     model.is_held = false;
     expire_waiting(idx, after);
     kill_if_hung(idx);
+    end_late_plan(idx, after);
     unload_if_due(idx);
     if (model.phase == Phase::kUnloading && now >= model.kill_at) {
       model.instance->child->signal(SIGKILL);
       model.kill_at = now + kMaxPause;
     }
   }
+  std::erase_if(killed_planners_, [](const auto& planner) { return planner->has_ended(); });
   if (!is_closed_) start_wanted(after);
   for (size_t idx = 0; idx < models_.size(); ++idx) run_queue(idx, after);
 }
@@ -261,6 +264,17 @@ void ModelPool::kill_if_hung(size_t idx) {
         }));
   }
   instance->probed_at = now;
+}
+
+// All later starts wait for a plan, so one that hangs must end. A killed process can take long to
+// end, for example in a call of a driver; nothing waits for it.
+void ModelPool::end_late_plan(size_t idx, Actions& after) {
+  Model& model = models_[idx];
+  if (model.phase != Phase::kPlanning || Clock::now() < model.kill_at) return;
+  model.planner->signal(SIGKILL);
+  killed_planners_.push_back(std::move(model.planner));
+  const int64_t limit = std::chrono::duration_cast<seconds>(config_.start_timeout).count();
+  fail_start(idx, fmt::format("its plan took more than {} s", limit), after);
 }
 
 void ModelPool::unload_if_due(size_t idx) {
@@ -412,6 +426,7 @@ void ModelPool::begin_plan(size_t idx, std::optional<int64_t> freed_bytes, Actio
   model.planner = std::move(*child);
   model.plans_alone = freed_bytes.has_value();
   model.phase = Phase::kPlanning;
+  model.kill_at = Clock::now() + config_.start_timeout;
 }
 
 void ModelPool::end_plan(size_t idx, Actions& after) {

@@ -3,6 +3,7 @@
 //   --plan-bytes=N           the planned memory
 //   --plan-short-while=FILE  too little memory for a plan as long as this file exists
 //   --plan-least-free=N      too little memory for a plan that counts less memory of others as free
+//   --plan-hangs             a plan does not end
 //   --plan-fails-while=FILE  a plan fails as long as this file exists
 //   --start-ms=N             time to start
 //   --fails=TEXT             ends with this message instead of serving
@@ -122,6 +123,7 @@ int main(int argc, char** argv) {
   ::signal(SIGTERM, [](int) { ::_exit(0); });
   const Flags flags(argc, argv);
   if (flags.has("--plan-only")) {
+    while (flags.has("--plan-hangs")) ::pause();
     if (std::filesystem::exists(flags.get("--plan-fails-while"))) return fail("[fake] no file");
     const bool is_short = std::atol(flags.get("--plan-freed-bytes").c_str()) <
                           std::atol(flags.get("--plan-least-free").c_str());

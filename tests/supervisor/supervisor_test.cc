@@ -546,6 +546,16 @@ TEST(Supervisor, KillsAProcessThatHangs) {
   EXPECT_EQ(supervisor.metric("quire_supervisor_crashes_total", "a"), 0);
 }
 
+TEST(Supervisor, APlanThatHangsDoesNotStopOtherStarts) {
+  const TestSupervisor supervisor(
+      {.models = {{.name = "a", .arguments = {"--plan-hangs"}}, {.name = "b"}},
+       .start_timeout = milliseconds(1500)});
+  supervisor.post("/models/load", R"({"model":"a"})");
+  EXPECT_TRUE(supervisor.becomes("a", "failed"));
+  EXPECT_THAT(supervisor.get("/v1/models/a").body, HasSubstr("its plan took more than 1 s"));
+  EXPECT_EQ(supervisor.complete("b").status, 200);
+}
+
 TEST(Supervisor, IsReadyAfterTheFirstLoads) {
   const TestSupervisor supervisor(
       {.models = {{.name = "slow", .loads_at_start = true, .arguments = {"--start-ms=500"}},
