@@ -44,6 +44,11 @@ class IniParser {
     if (line.back() != ']' || name.empty()) {
       return fail(fmt::format("got '{}', expected the name of a model as [NAME]", clipped(line)));
     }
+    constexpr size_t kMaxNameBytes = 256;
+    if (name.size() > kMaxNameBytes) {
+      return fail(fmt::format("got the section [{}] with a name of {} bytes, expected at most {}",
+                              clipped(name), name.size(), kMaxNameBytes));
+    }
     const auto found = std::ranges::find(sections_, name, &IniSection::name);
     if (found != sections_.end()) {
       return fail(fmt::format("got the section [{}] again, expected one; the first is in line {}",
@@ -57,6 +62,9 @@ class IniParser {
     if (key.empty()) return fail("got no key before '=', expected KEY = VALUE");
     if (sections_.empty()) {
       if (key == "version" && value == "1") return {};
+      if (key == "version") {
+        return fail(fmt::format("got version {}, expected 1", clipped(value)));
+      }
       return fail(fmt::format(
           "got the key '{}' before the first section, expected it in [NAME], or in [*] for all "
           "models",
@@ -72,13 +80,17 @@ class IniParser {
     return {};
   }
 
-  // Removes quotes around a whole value. Fails for a comment after a value without quotes, which
-  // would become a part of the value.
+  // Removes quotes around a whole value. Fails for other quotes at its begin, and for a comment
+  // after a value without quotes: both would become a part of the value.
   Status unquote(std::string_view& value) const {
     const char quote = value.empty() ? '\0' : value.front();
-    const bool is_quoted =
-        (quote == '"' || quote == '\'') && value.find(quote, 1) + 1 == value.size();
-    if (is_quoted) {
+    if (quote == '"' || quote == '\'') {
+      if (value.find(quote, 1) + 1 != value.size()) {
+        return fail(
+            fmt::format("got the value {}, which begins with a quote; expected quotes around the "
+                        "whole value, or none, and comments on lines of their own",
+                        clipped(value)));
+      }
       value = value.substr(1, value.size() - 2);
       return {};
     }

@@ -39,7 +39,17 @@ TEST(Ini, ErrorsNameFileLineAndCause) {
   EXPECT_THAT(error("[]"), HasSubstr("expected the name"));
   EXPECT_THAT(error("["), HasSubstr("expected the name"));
   EXPECT_THAT(error("x = 1\n[a]"), HasSubstr("before the first section"));
-  EXPECT_THAT(error("version = 2\n[a]"), HasSubstr("before the first section"));
+  EXPECT_THAT(error("version = 2\n[a]"), HasSubstr("m.ini:1: got version 2, expected 1"));
+  EXPECT_EQ(error("[" + std::string(256, 'n') + "]"), "");
+  const std::string long_name = error("[" + std::string(1'000'000, 'n') + "]");
+  EXPECT_THAT(long_name, HasSubstr("with a name of 1000000 bytes, expected at most 256"));
+  EXPECT_LT(long_name.size(), 1000u);
+  for (const std::string value : {R"("x", "y")", R"("/path)", "'x' y", "\"", R"("y" ; mine)"}) {
+    EXPECT_THAT(error("[a]\nx = " + value),
+                HasSubstr("m.ini:2: got the value " + value +
+                          ", which begins with a quote; "
+                          "expected quotes around the whole value, or none"));
+  }
   EXPECT_THAT(error("[a]\n= 1"), HasSubstr("no key"));
   EXPECT_THAT(error("[a]\nx = y.gguf ; mine"), HasSubstr("m.ini:2: got the comment '; mine'"));
   EXPECT_THAT(error("[a]\nx = y.gguf\t# mine"), HasSubstr("after a value"));
