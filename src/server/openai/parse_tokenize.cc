@@ -23,6 +23,7 @@ class TokenizeFields {
   const RequestDefaults& defaults_;
   ConversationFields conversation_;
   std::optional<Element> prompt_;
+  std::optional<Element> content_;
   std::optional<Element> special_;
 };
 
@@ -33,7 +34,7 @@ FieldTable<TokenizeFields> TokenizeFields::table() {
       {kModelOfText, into<&TokenizeRequest::model>},
       {{"prompt", kTextValue, "The text. A request has either a prompt or messages."},
        into<&TokenizeFields::prompt_>},
-      {{"content", kTextValue, "llama.cpp: as `prompt`."}, into<&TokenizeFields::prompt_>},
+      {{"content", kTextValue, "llama.cpp: as `prompt`."}, into<&TokenizeFields::content_>},
       {{"add_special_tokens", kBoolean,
         "Adds the tokenizer's own tokens; the default for a prompt."},
        into<&TokenizeFields::special_>},
@@ -50,16 +51,21 @@ FieldError TokenizeFields::read(std::string_view name, Element value) {
 }
 
 FieldError TokenizeFields::finish() {
-  if (prompt_.has_value() == conversation_.messages.has_value()) {
-    return field_error("prompt", prompt_ ? "got both prompt and messages, expected one of them"
-                                         : "got neither prompt nor messages, expected one of them");
+  const Path name(content_ ? "content" : "prompt");
+  if (prompt_ && content_) {
+    return field_error(name, "got both prompt and content, expected one of them");
   }
-  request_.add_special_tokens = prompt_.has_value();  // a template renders its own
+  const std::optional<Element>& text = content_ ? content_ : prompt_;
+  if (text.has_value() == conversation_.messages.has_value()) {
+    return field_error(name, text ? "got both " + name.text() + " and messages, expected one of them"
+                                  : "got neither prompt nor messages, expected one of them");
+  }
+  request_.add_special_tokens = text.has_value();  // a template renders its own
   if (special_) {
     QUIRE_RETURN_IF_FIELD_ERROR(
         read_bool("add_special_tokens", *special_, request_.add_special_tokens));
   }
-  if (prompt_) return read_text("prompt", *prompt_, request_.prompt);
+  if (text) return read_text(name, *text, request_.prompt);
   std::vector<Tool> tools;
   std::vector<std::string> ignored;
   if (conversation_.tools) {

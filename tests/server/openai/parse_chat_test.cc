@@ -595,6 +595,14 @@ TEST(ParseTokenize, TakesAPromptOrMessages) {
             R"({"messages":[{"role":"user","content":"hi"}],"add_generation_prompt":false})");
   EXPECT_EQ(parse_tokenize_request("{}", {}).error->param, "prompt");
   EXPECT_EQ(parse_tokenize_request(R"({"content": "a"})", {}).request.prompt, "a");
+  for (const char* both :
+       {R"({"prompt": "a", "content": "b"})", R"({"content": "b", "prompt": "a"})"}) {
+    EXPECT_EQ(parse_tokenize_request(both, {}).error->message,
+              "[request] content; got both prompt and content, expected one of them");
+  }
+  EXPECT_EQ(parse_tokenize_request("{\"content\": \"a\", " + std::string(kHello) + "}", {})
+                .error->message,
+            "[request] content; got both content and messages, expected one of them");
   EXPECT_EQ(
       parse_tokenize_request("{\"prompt\": \"a\", " + std::string(kHello) + "}", {}).error->param,
       "prompt");
