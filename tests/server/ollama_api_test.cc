@@ -282,7 +282,13 @@ TEST_F(OllamaApi, AServedModelIsPulled) {
       call("POST", "/api/pull", R"({"name":"fake","stream":false})")->wait(200);
   EXPECT_EQ(whole.body, R"({"status":"success"})");
   EXPECT_EQ(whole.content_type, "application/json");
-  EXPECT_THAT(call("POST", "/api/pull", "{}")->wait(404).body, HasSubstr("the model ''"));
+  for (const char* both : {R"({"model":"fake","name":"x"})", R"({"name":"x","model":"fake"})"}) {
+    EXPECT_EQ(call("POST", "/api/pull", both)->wait().status, 200) << both;
+    EXPECT_EQ(call("POST", "/api/show", both)->wait().status, 200) << both;
+  }
+  for (const char* none : {"{}", R"({"name":""})", R"({"model":"","name":null})"}) {
+    EXPECT_THAT(call("POST", "/api/pull", none)->wait(400).body, HasSubstr("got no model")) << none;
+  }
   EXPECT_EQ(call("POST", "/api/pull", R"({"model":"llama3.2"})")->wait(404).body,
             R"({"error":"the model 'llama3.2' is not served; expected one of 'fake', 'alias'. The )"
             R"(server downloads no models: run 'quire pull NAME' on its machine, then start it )"
@@ -506,7 +512,8 @@ TEST_F(OllamaApi, ErrorsHaveOllamasShape) {
       error(R"({"input":"a"})", key, "/api/embed"),
       HasSubstr(R"({"error":"the model 'fake' generates text and has no embeddings; serve an )"
                 "embedding model"));
-  EXPECT_THAT(error("{}", key, "/api/pull"), HasSubstr(R"({"error":"the model '' is not served)"));
+  EXPECT_THAT(error("{}", key, "/api/pull"),
+              HasSubstr(R"({"error":"[request] model; got no model)"));
   const auto running = call("POST", kChat, chat_with(), key);
   engine_.wait_for(1);
   EXPECT_THAT(error(chat_with(), key), HasSubstr(R"({"error":"[server] )"));

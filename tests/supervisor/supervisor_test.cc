@@ -162,6 +162,10 @@ TEST(Supervisor, AServedModelIsPulledWithoutAStart) {
   EXPECT_THAT(pulled.body, HasSubstr("{\"status\":\"success\"}\n"));
   EXPECT_EQ(supervisor.post("/api/pull", R"({"name":"b","stream":false})").body,
             R"({"status":"success"})");
+  EXPECT_EQ(supervisor.post("/api/pull", R"({"model":"b","name":"x"})").status, 200);
+  const HttpAnswer none = supervisor.post("/api/pull", R"({"name":""})");
+  EXPECT_EQ(none.status, 400);
+  EXPECT_THAT(none.body, HasSubstr("got no model"));
   EXPECT_EQ(supervisor.state("a"), "unloaded");
   const HttpAnswer unknown = supervisor.post("/api/pull", R"({"model":"x"})");
   EXPECT_EQ(unknown.status, 404);

@@ -511,7 +511,7 @@ class ShowFields {
     static constexpr auto kTable = std::to_array<BodyField<ShowFields>>({
         {{"model", kTextValue, "A name from /api/tags; without it, the served model."},
          into<&ShowFields::model_>},
-        {{"name", kTextValue, "The older name of model."}, into<&ShowFields::model_>},
+        {{"name", kTextValue, "The older name of model."}, into<&ShowFields::name_>},
         {without_effect("verbose")},
     });
     return kTable;
@@ -521,13 +521,14 @@ class ShowFields {
     return row == nullptr ? FieldError() : row->read(*this, name, value);
   }
   FieldError finish() {
-    out_ = std::move(model_);
+    out_ = std::move(model_.empty() ? name_ : model_);
     return {};
   }
 
  private:
   std::string& out_;
   std::string model_;
+  std::string name_;
 };
 
 class PullFields {
@@ -537,7 +538,7 @@ class PullFields {
   static FieldTable<PullFields> table() {
     static constexpr auto kTable = std::to_array<BodyField<PullFields>>({
         {{"model", kTextValue, "A name from /api/tags."}, into<&OllamaPull::model>},
-        {{"name", kTextValue, "The older name of model."}, into<&OllamaPull::model>},
+        {{"name", kTextValue, "The older name of model."}, into<&PullFields::name_>},
         {{"stream", kBoolean, "true by default."}, into<&OllamaPull::is_stream>},
         {without_effect("insecure")},
     });
@@ -548,10 +549,15 @@ class PullFields {
     const auto* const row = find_field(table(), name);
     return row == nullptr ? FieldError() : row->read(*this, name, value);
   }
-  FieldError finish() const { return {}; }
+  FieldError finish() {
+    if (out_.model.empty()) out_.model = std::move(name_);
+    if (!out_.model.empty()) return {};
+    return field_error("model", "got no model, expected a name from /api/tags");
+  }
 
  private:
   OllamaPull& out_;
+  std::string name_;
 };
 
 }  // namespace
