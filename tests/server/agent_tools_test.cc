@@ -71,6 +71,12 @@ TEST_F(AgentToolsTest, TheHeaderOfIgnoredPartsIsBounded) {
   chat(user, R"(,"tools":[)" + tools + "]");
   EXPECT_THAT(header(response_, "x-quire-ignored"), ::testing::EndsWith(" and 80 more"));
   EXPECT_LT(header(response_, "x-quire-ignored").size(), 1000U);
+  std::string fields = R"(,"a,b":1)";
+  EXPECT_NE(chat(user, fields), "");
+  EXPECT_EQ(header(response_, "x-quire-ignored"), "unknown fields: 1");
+  for (int i = 0; i < 10'000; ++i) fields += ",\"x" + std::to_string(i) + "\":1";
+  chat(user, fields);
+  EXPECT_THAT(header(response_, "x-quire-ignored"), ::testing::EndsWith("x19 and 9981 more"));
 }
 
 constexpr const char* kCustomCall =

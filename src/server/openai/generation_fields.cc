@@ -380,6 +380,8 @@ FieldError GenerationFields::read_or_name(std::string_view name, Element value) 
   if (is_known) return read(name, value);
   if (request_.ignored.size() < kMaxIgnored && can_stand_in_header(name)) {
     ignore_part(std::string(name), request_.ignored);
+  } else {
+    ++request_.num_unnamed_ignored;
   }
   return {};
 }

@@ -34,7 +34,8 @@ class GenerationFields {
 
   // Reads a field that is not null. Ignores unknown fields.
   FieldError read(std::string_view name, Element value) { return read(name, name, value); }
-  // Does the same, and names an unknown field in the request's `ignored`.
+  // Does the same, and names an unknown field in the request's `ignored`, or
+  // counts it there.
   FieldError read_or_name(std::string_view name, Element value);
   // Reads a field that has another place or name in the body.
   FieldError read(const Path& path, std::string_view name, Element value);

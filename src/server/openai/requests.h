@@ -38,6 +38,7 @@ struct GenerationRequest {
   // The parts of the request that have no effect here although clients expect one, by their path:
   // "tools.web_search". They are named in the header x-quire-ignored and in the log.
   std::vector<std::string> ignored;
+  size_t num_unnamed_ignored = 0;  // further such fields, which `ignored` does not name
 };
 
 // A prompt as text, or as token ids if these are not empty.

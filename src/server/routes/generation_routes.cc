@@ -199,12 +199,14 @@ OutputParserConfig parser_config(const ServerState& state, const ChatRequest& ch
   return config;
 }
 
-// Joins the first names; clients and proxies limit the size of headers.
-std::string listed(const std::vector<std::string>& names) {
+// Joins the first names, and counts the others; clients and proxies limit the size of headers.
+std::string listed(const std::vector<std::string>& names, size_t num_unnamed = 0) {
   constexpr size_t kMaxListed = 20;
   const size_t num_listed = std::min(names.size(), kMaxListed);
   std::string list = fmt::format("{}", fmt::join(std::span(names).first(num_listed), ", "));
-  if (num_listed < names.size()) list += fmt::format(" and {} more", names.size() - num_listed);
+  const size_t num_more = names.size() - num_listed + num_unnamed;
+  if (num_listed == 0) return fmt::format("unknown fields: {}", num_more);
+  if (num_more > 0) list += fmt::format(" and {} more", num_more);
   return list;
 }
 
@@ -405,7 +407,7 @@ void post_completions(ServerState& state, RequestContext&& context) {
   Parsed<CompletionRequest> parsed =
       parse_completion_request(context.request.body, request_defaults(state));
   if (parsed.error) return context.refuse(*parsed.error);
-  report_ignored(context, parsed.request.ignored);
+  report_ignored(context, parsed.request);
   const std::string id = "cmpl-" + context.log.id;
   generate_completion(state, std::move(context), std::move(parsed.request), id,
                       [](CompletionRequest&& completion, ResponseInfo&& info) {
@@ -413,9 +415,9 @@ void post_completions(ServerState& state, RequestContext&& context) {
                       });
 }
 
-void report_ignored(RequestContext& context, const std::vector<std::string>& ignored) {
-  if (ignored.empty()) return;
-  const std::string list = listed(ignored);
+void report_ignored(RequestContext& context, const GenerationRequest& request) {
+  if (request.ignored.empty() && request.num_unnamed_ignored == 0) return;
+  const std::string list = listed(request.ignored, request.num_unnamed_ignored);
   log_info("[server] request {}: parts without effect: {}", context.log.id, list);
   context.response_headers.emplace_back("x-quire-ignored", list);
 }
@@ -425,7 +427,7 @@ void generate_chat(ServerState& state, RequestContext&& context, ChatRequest&& c
   const bool wants_bound = wants_bound_choice(chat);
   const bool binds_choice = wants_bound && can_bind_choice(state, chat);
   if (wants_bound && !binds_choice) chat.ignored.emplace_back("tools.strict");
-  report_ignored(context, chat.ignored);
+  report_ignored(context, chat);
   if (!chat.conversation.unread_arguments.empty()) {
     log_info("[server] request {}: arguments that are no JSON object are content: {}",
              context.log.id, listed(chat.conversation.unread_arguments));

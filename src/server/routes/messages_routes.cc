@@ -45,7 +45,7 @@ void post_messages(ServerState& state, RequestContext&& context) {
 void post_count_tokens(ServerState& state, RequestContext&& context) {
   Parsed<ChatRequest> parsed = parse(state, context, MessagesUse::kCountTokens);
   if (parsed.error) return context.refuse(*parsed.error);
-  report_ignored(context, parsed.request.ignored);
+  report_ignored(context, parsed.request);
   if (refuse_unknown_model(state, context, parsed.request.model)) return;
   TokenizeRequest request;
   request.conversation = std::move(parsed.request.conversation);

@@ -40,7 +40,7 @@ void generate_from(ServerState& state, RequestContext&& context, OllamaUse use) 
   const std::string model = chat.model.empty() ? state.config.model_names.front() : chat.model;
   if (request.only_loads) {
     if (refuse_unknown_model(state, context, chat.model)) return;
-    report_ignored(context, chat.ignored);
+    report_ignored(context, chat);
     return context.respond(ollama_without_prompt(use, model, request.unloads ? "unload" : "load"));
   }
   const OllamaReply reply = {.use = use,
@@ -61,7 +61,7 @@ void generate_from(ServerState& state, RequestContext&& context, OllamaUse use) 
   static_cast<GenerationRequest&>(completion) = std::move(static_cast<GenerationRequest&>(chat));
   completion.engine_request = std::move(chat.engine_request);
   completion.prompts.push_back({std::move(*request.raw_prompt), {}});
-  report_ignored(context, completion.ignored);
+  report_ignored(context, completion);
   generate_completion(state, std::move(context), std::move(completion), id, make_writer);
 }
 

@@ -117,7 +117,7 @@ void post_render_chat(ServerState& state, RequestContext&& context) {
   Parsed<ChatRequest> parsed = parse_chat_request(context.request.body, request_defaults(state));
   if (parsed.error) return context.refuse(*parsed.error);
   ChatRequest& chat = parsed.request;
-  report_ignored(context, chat.ignored);
+  report_ignored(context, chat);
   if (refuse_unknown_model(state, context, chat.model)) return;
   if (const auto error = prepare_chat(state, chat)) return context.refuse(*error);
   JsonWriter json;

@@ -193,7 +193,7 @@ using MakeCompletionWriter = std::function<Result<std::unique_ptr<ResponseWriter
     CompletionRequest&& completion, ResponseInfo&& info)>;
 // Names the parts of a request that have no effect in the header x-quire-ignored and in a line of
 // the log.
-void report_ignored(RequestContext& context, const std::vector<std::string>& ignored);
+void report_ignored(RequestContext& context, const GenerationRequest& request);
 // Renders and tokenizes a conversation, admits it, and starts its generation. Refuses the request
 // if one of these fails. Every API with conversations uses this function.
 void generate_chat(ServerState& state, RequestContext&& context, ChatRequest&& chat,

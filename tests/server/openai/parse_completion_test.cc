@@ -196,6 +196,7 @@ TEST(ParseCompletion, NamesUnknownFields) {
   std::string many;
   for (int i = 0; i < 100; ++i) many += ", \"x" + std::to_string(i) + "\": 1";
   EXPECT_EQ(ignored(many).size(), 64u);
+  EXPECT_EQ(parsed(R"({"prompt": "a", "a,b": 1)" + many + "}").num_unnamed_ignored, 37u);
 }
 
 TEST(ParseCompletion, EchoesWithoutMakingAnything) {
