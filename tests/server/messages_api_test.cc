@@ -128,6 +128,21 @@ TEST_F(MessagesApi, StreamsThinkingAndACall) {
                     R"("tool_use")", counts));
 }
 
+// A model may write its arguments in several lines; a line of a batch has a whole response.
+TEST_F(MessagesApi, ACallIsOneLine) {
+  start({.tool_call_parser = "hermes"});
+  engine_.chat_template_ = "{{ messages }} {{ tools }}";
+  const auto whole = post(body_with(std::string(R"("tools":[)") + kTool + "]"));
+  engine_.wait_for(1);
+  engine_.say(1,
+              "<tool_call>\n{\"name\":\"get_weather\",\"arguments\":{\r\n\"a\": \"x\\ny\"\n}}\n"
+              "</tool_call>",
+              FinishReason::kStop);
+  const std::string body = whole->wait().body;
+  EXPECT_THAT(body, HasSubstr(R"("input":{  "a": "x\ny" }})"));
+  EXPECT_EQ(body.find_first_of("\r\n"), std::string::npos);
+}
+
 TEST_F(MessagesApi, ShowsNoThinkingThatWasNotAskedFor) {
   start({.reasoning_parser = "think"});
   const auto exchange = post(body_with(R"("thinking":{"type":"disabled"})"));

@@ -149,7 +149,7 @@ class MessagesWriter final : public ResponseWriter {
         json.field("id", block.call_id);
         json.field("name", block.call_name);
         json.key("input");
-        json.raw(is_done ? std::string_view(block.text) : "{}");
+        json.raw(is_done ? in_one_line(block.text) : "{}");
         break;
     }
     json.end_object();

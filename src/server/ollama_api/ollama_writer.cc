@@ -26,15 +26,6 @@ struct Part {
   int first_call = 0;  // index of calls[0] among all calls of the output
 };
 
-// Joins the lines of a JSON text, because a stream has one object per line. JSON has line ends only
-// between its tokens, where a space is equivalent.
-std::string in_one_line(std::string_view json) {
-  std::string line(json);
-  std::ranges::replace_if(
-      line, [](char c) { return c == '\n' || c == '\r'; }, ' ');
-  return line;
-}
-
 void write_calls(const Part& part, JsonWriter& json) {
   json.key("tool_calls");
   json.begin_array();

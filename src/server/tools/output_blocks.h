@@ -23,6 +23,15 @@ struct OutputBlock {
   bool is_cut = false;  // the arguments of a call end before they are whole
 };
 
+// Joins the lines of a call's arguments, because a response may be one line of a stream or a file.
+// JSON has line ends only between its tokens, where a space is equivalent.
+inline std::string in_one_line(std::string_view json) {
+  std::string line(json);
+  std::ranges::replace_if(
+      line, [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return line;
+}
+
 // Collects the blocks of a sequence from the deltas of its parser. Passes each step to a
 // writer, which appends its events to `out`. The writer has these functions, where `block` is
 // blocks()[idx]:
