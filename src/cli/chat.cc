@@ -14,6 +14,7 @@
 
 #include "base/ascii.h"
 #include "base/file.h"
+#include "base/model_name.h"
 #include "base/text.h"
 #include "cli/answer_display.h"
 #include "cli/chat_model.h"
@@ -27,7 +28,6 @@
 #include "cli/pull.h"
 #include "cli/running_servers.h"
 #include "engine/sampling_defaults.h"
-#include "hub/cache/named_models.h"
 #include "start/settings.h"
 #include "start/speculation.h"
 
@@ -287,9 +287,7 @@ std::string key_of(const ChatOptions& options) {
 const ServedModel* find_served(const ServerRecord& record, const std::string& model,
                                const std::string& path) {
   const auto found = std::ranges::find_if(record.models, [&](const ServedModel& served) {
-    return path.empty()
-               ? equals_ignoring_case(hub::without_latest(served.name), hub::without_latest(model))
-               : served.path == path;
+    return path.empty() ? is_same_model_name(served.name, model) : served.path == path;
   });
   return found == record.models.end() ? nullptr : &*found;
 }

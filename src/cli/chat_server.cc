@@ -5,14 +5,13 @@
 #include <chrono>
 #include <utility>
 
-#include "base/ascii.h"
 #include "base/json.h"
 #include "base/json_writer.h"
+#include "base/model_name.h"
 #include "base/text.h"
 #include "cli/chat_model.h"
 #include "cli/interrupt.h"
 #include "http_client/client.h"
-#include "hub/cache/named_models.h"
 
 namespace quire::cli {
 namespace {
@@ -57,11 +56,9 @@ Status error_of(const std::string& server, int http_status, std::string_view bod
 }
 
 // Whether an entry of /v1/models has the name. Servers take further names of a model in requests:
-// aliases, the name with ":latest" or without it, and some take any case.
+// aliases, and the same name in another case or with ":latest".
 bool has_name(Element entry, std::string_view model) {
-  const auto is_name = [&](std::string_view own) {
-    return equals_ignoring_case(hub::without_latest(own), hub::without_latest(model));
-  };
+  const auto is_name = [&](std::string_view own) { return is_same_model_name(own, model); };
   if (is_name(text_of(entry, "id"))) return true;
   simdjson::dom::array aliases;
   if (entry["aliases"].get_array().get(aliases)) return false;

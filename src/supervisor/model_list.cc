@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <system_error>
 
 #include "base/ascii.h"
+#include "base/model_name.h"
 #include "base/text.h"
 
 namespace quire::supervisor {
@@ -205,7 +205,7 @@ Result<std::vector<ModelEntry>> list_models_directory(const fs::path& directory)
 }
 
 Status check_models(const std::vector<ModelEntry>& models) {
-  std::set<std::string> names;
+  std::vector<std::string> names;
   int num_defaults = 0;
   for (const ModelEntry& model : models) {
     std::vector<std::string> all = model.aliases;
@@ -218,12 +218,15 @@ Status check_models(const std::vector<ModelEntry>& models) {
                         "names for requests",
                         clipped(model.name)));
       }
-      if (!names.insert(name).second) {
+      const bool is_taken = std::ranges::any_of(
+          names, [&](const std::string& other) { return is_same_model_name(other, name); });
+      if (is_taken) {
         return invalid_argument(
             fmt::format("[supervisor] got the name '{}' twice, expected a different name or alias "
                         "for each model",
                         clipped(name)));
       }
+      names.push_back(name);
     }
     if (model.is_default) ++num_defaults;
   }

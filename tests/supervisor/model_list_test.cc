@@ -95,6 +95,9 @@ TEST(Models, HaveDifferentNames) {
   EXPECT_TRUE(check_models({{.name = "a", .aliases = {"b"}}, {.name = "c"}}).ok());
   EXPECT_THAT(check_models({{.name = "a", .aliases = {"b"}}, {.name = "b"}}).message(),
               HasSubstr("'b' twice"));
+  EXPECT_THAT(check_models({{.name = "a"}, {.name = "A:latest"}}).message(),
+              HasSubstr("'A:latest' twice"))
+      << "requests could not name the second";
   EXPECT_THAT(check_models({{.name = "a", .aliases = {""}}}).message(), HasSubstr("empty name"));
   EXPECT_THAT(check_models({{.name = "a", .is_default = true}, {.name = "b", .is_default = true}})
                   .message(),

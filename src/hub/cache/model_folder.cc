@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/json_writer.h"
+#include "base/model_name.h"
 #include "hub/cache/model_cache.h"
 #include "hub/cache/named_models.h"
 

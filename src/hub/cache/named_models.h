@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/ascii.h"
+#include "base/model_name.h"
 
 namespace quire::hub {
 
@@ -38,17 +38,10 @@ inline constexpr std::array<NamedModel, 1> kNamedModels = {
 // The model that some commands use if the user names none.
 inline constexpr std::string_view kDefaultModel = kNamedModels[0].name;
 
-// "smollm2" for "smollm2:latest", which is Ollama's name for a model without a tag.
-constexpr std::string_view without_latest(std::string_view name) {
-  constexpr std::string_view kLatest = ":latest";
-  if (name.ends_with(kLatest)) name.remove_suffix(kLatest.size());
-  return name;
-}
-
 // Finds a model by its name in any case, also with ":latest".
 constexpr const NamedModel* find_named_model(std::string_view name) {
   for (const NamedModel& model : kNamedModels) {
-    if (equals_ignoring_case(model.name, without_latest(name))) return &model;
+    if (is_same_model_name(model.name, name)) return &model;
   }
   return nullptr;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/digest.h"
+#include "base/model_name.h"
 #include "base/text.h"
 #include "server/tools/dialects.h"
 
@@ -219,21 +220,11 @@ std::string_view replacement_of(std::string_view path) {
   return "GET /openapi.json lists all routes";
 }
 
-namespace {
-
-std::string_view without_latest(std::string_view name) {
-  constexpr std::string_view kLatest = ":latest";
-  if (name.ends_with(kLatest)) name.remove_suffix(kLatest.size());
-  return name;
-}
-
-}  // namespace
-
 bool is_served(const ServerState& state, std::string_view model) {
   if (model.empty()) return false;
   return model == state.config.model_path ||
          std::ranges::any_of(state.config.model_names, [&](const std::string& name) {
-           return without_latest(name) == without_latest(model);
+           return is_same_model_name(name, model);
          });
 }
 
