@@ -8,17 +8,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/model_name.h"
+
 namespace quire::supervisor {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-std::string_view without_latest(std::string_view name) {
-  constexpr std::string_view kLatest = ":latest";
-  if (name.ends_with(kLatest)) name.remove_suffix(kLatest.size());
-  return name;
-}
 
 }  // namespace
 
@@ -39,14 +35,12 @@ std::string_view name_of(ModelState state) {
 }
 
 std::string does_not_start(std::string_view model) {
-  return fmt::format(
-      "[supervisor] the model '{}' does not start; the server's log has the reason, and so has its "
-      "status in /v1/models",
-      model);
+  return fmt::format("[supervisor] the model '{}' does not start; the server's log has the reason",
+                     model);
 }
 
 Lease::~Lease() {
-  pool_.release(model_, *instance_, is_lost_);
+  pool_.release(model_, *instance_);
 }
 
 ModelPool::ModelPool(PoolConfig config)
@@ -55,8 +49,7 @@ ModelPool::ModelPool(PoolConfig config)
       host_capacity_(config_.free_host_bytes()),
       wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   for (size_t i = 0; i < models_.size(); ++i) {
-    models_[i].is_load_asked = config_.models[i].loads_at_start;
-    if (models_[i].is_load_asked) want(i);
+    if (config_.models[i].loads_at_start) want(i).is_asked = true;
   }
   thread_ = std::thread([this] { loop(); });
   ::pthread_setname_np(thread_.native_handle(), "quire-models");
@@ -68,9 +61,7 @@ ModelPool::~ModelPool() {
 }
 
 std::optional<size_t> ModelPool::find(std::string_view name) const {
-  const auto is_name = [&](const std::string& own) {
-    return own == name || without_latest(own) == without_latest(name);
-  };
+  const auto is_name = [&](const std::string& own) { return is_same_model_name(own, name); };
   for (size_t i = 0; i < config_.models.size(); ++i) {
     const ModelEntry& model = config_.models[i];
     if (is_name(model.name) || std::ranges::any_of(model.aliases, is_name)) return i;
@@ -152,10 +143,9 @@ void ModelPool::leave(size_t idx, const PoolRequest& request) {
   queue.erase(found);
 }
 
-void ModelPool::release(size_t idx, Instance& instance, bool is_lost) {
+void ModelPool::release(size_t idx, Instance& instance) {
   const std::lock_guard lock(mutex_);
   --instance.num_running;
-  if (is_lost) ++instance.num_lost;
   models_[idx].last_used = Clock::now();
   if (instance.num_running == 0) wake();
 }
@@ -170,20 +160,16 @@ void ModelPool::load(size_t idx) {
   const std::lock_guard lock(mutex_);
   if (is_closed_ || models_[idx].phase == Phase::kLoaded) return;
   models_[idx].retry_at = {};
-  models_[idx].is_load_asked = true;
-  want(idx);
+  want(idx).is_asked = true;
 }
 
 void ModelPool::unload(size_t idx) {
   const std::lock_guard lock(mutex_);
   Model& model = models_[idx];
-  model.is_load_asked = false;
+  if (model.start) model.start->is_asked = false;
   model.unloads_when_idle = model.phase != Phase::kUnloaded && model.phase != Phase::kUnloading;
   if (model.phase == Phase::kUnloaded) model.counts.error.clear();
-  if (model.queue.empty() && model.is_wanted) {
-    std::erase(wanted_, idx);
-    model.is_wanted = false;
-  }
+  if (model.queue.empty()) unwant(idx);
   wake();
 }
 
@@ -197,10 +183,19 @@ bool ModelPool::ask(size_t idx, http_client::Request request,
   return true;
 }
 
-void ModelPool::want(size_t idx) {
-  if (!models_[idx].is_wanted) wanted_.push_back(idx);
-  models_[idx].is_wanted = true;
+ModelPool::Start& ModelPool::want(size_t idx) {
+  std::optional<Start>& start = models_[idx].start;
+  if (!start) {
+    start.emplace();
+    wanted_.push_back(idx);
+  }
   wake();
+  return *start;
+}
+
+void ModelPool::unwant(size_t idx) {
+  models_[idx].start.reset();
+  std::erase(wanted_, idx);
 }
 
 void ModelPool::wake() const {
@@ -226,7 +221,7 @@ std::optional<Clock::time_point> ModelPool::expiry(const Model& model) const {
 ModelState ModelPool::state_of(const Model& model) const {
   switch (model.phase) {
     case Phase::kUnloaded:
-      if (model.is_wanted) return ModelState::kLoading;
+      if (model.start) return ModelState::kLoading;
       return model.counts.error.empty() ? ModelState::kUnloaded : ModelState::kFailed;
     case Phase::kPlanning:
     case Phase::kStarting:
@@ -261,8 +256,7 @@ void ModelPool::close() {
   {
     const std::lock_guard lock(mutex_);
     is_closed_ = true;
-    for (const size_t idx : wanted_) models_[idx].is_wanted = false;
-    wanted_.clear();
+    while (!wanted_.empty()) unwant(wanted_.front());
     for (Model& model : models_) {
       refuse_queue(model,
                    {.message = "[server] the server is shutting down", .code = "shutting_down"},

@@ -51,7 +51,6 @@ struct Instance {
   std::string socket;
   // Guarded by the pool's mutex.
   int num_running = 0;
-  int num_lost = 0;  // requests whose connection the process has closed
   std::chrono::steady_clock::time_point probed_at = {};
   int num_silent_probes = 0;  // the latest ones, without a response until now
 };
@@ -72,14 +71,11 @@ class Lease {
   Lease& operator=(const Lease&) = delete;
 
   Upstream& upstream() const { return *instance_->upstream; }
-  // The process has closed the connection before the end of the response.
-  void mark_lost() { is_lost_ = true; }
 
  private:
   ModelPool& pool_;
   const size_t model_;
   const std::shared_ptr<Instance> instance_;
-  bool is_lost_ = false;
 };
 
 // The reason for which a request does not run.
@@ -123,7 +119,7 @@ class ModelPool {
   ModelPool& operator=(const ModelPool&) = delete;
 
   const std::vector<ModelEntry>& models() const { return config_.models; }
-  // A name, an alias, or one of them with ":latest".
+  // Finds a model by its name or an alias, see is_same_model_name().
   std::optional<size_t> find(std::string_view name) const;
   // The model of requests that name none: the only one, or the one marked as default.
   std::optional<size_t> default_model() const;
@@ -159,19 +155,23 @@ class ModelPool {
     Clock::time_point deadline;
   };
 
+  // The progress of a model in wanted_, besides its phase.
+  struct Start {
+    bool is_asked = false;    // by load(), so that it needs no request
+    bool fits_alone = false;  // a plan that counts other models' memory as free has succeeded
+    std::string shortage;     // of free memory, as the last plan reports it; empty: none
+  };
+
   struct Model {
     Phase phase = Phase::kUnloaded;
+    std::optional<Start> start;  // present if the model is in wanted_
     std::optional<PlannedMemory> memory;
     std::unique_ptr<Child> planner;
+    bool plans_alone = false;  // the planner counts the memory of all other models as free
     std::shared_ptr<Instance> instance;
     std::deque<Waiting> queue;
-    bool is_wanted = false;      // in wanted_
-    bool is_load_asked = false;  // by load(), so that it starts without a request
-    bool is_held = false;        // to be unloaded for another model
+    bool is_held = false;  // to be unloaded for another model
     bool unloads_when_idle = false;
-    bool was_short = false;    // the last plan did not fit into the free memory
-    bool plans_alone = false;  // the planner counts the memory of all other models as free
-    bool fits_alone = false;   // for this start, such a plan has succeeded
     Clock::time_point last_used = {};
     Clock::time_point began = {};    // the start
     Clock::time_point kill_at = {};  // while it plans or unloads
@@ -220,12 +220,13 @@ class ModelPool {
 
   // Any thread.
   void wake() const;
-  void want(size_t idx);
+  Start& want(size_t idx);
+  void unwant(size_t idx);
   // Does nothing unless the model is loaded, or if it is to be unloaded first.
   void run_queue(size_t idx, Actions& after);
   void run_all(size_t idx, Actions& after);
   void refuse_queue(Model& model, const PoolRefusal& refusal, Actions& after);
-  void release(size_t idx, Instance& instance, bool is_lost);
+  void release(size_t idx, Instance& instance);
   bool is_idle(const Model& model) const;
   std::optional<Clock::time_point> expiry(const Model& model) const;
   ModelState state_of(const Model& model) const;

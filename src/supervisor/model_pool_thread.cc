@@ -214,9 +214,8 @@ void ModelPool::expire_waiting(size_t idx, Actions& after) {
   Model& model = models_[idx];
   const Clock::time_point now = Clock::now();
   while (!model.queue.empty() && model.queue.front().deadline <= now) {
-    const PoolRefusal refusal = {.message = lateness(idx) + "; send the request again later",
-                                 .code = "model_start_timeout",
-                                 .retry_after = seconds(5)};
+    const PoolRefusal refusal = {
+        .message = lateness(idx), .code = "model_start_timeout", .retry_after = seconds(5)};
     after.push_back(
         [request = std::move(model.queue.front().request), refusal] { request->refuse(refusal); });
     model.queue.pop_front();
@@ -295,16 +294,13 @@ void ModelPool::start_wanted(Actions& after) {
   while (!wanted_.empty()) {
     const size_t idx = wanted_.front();
     if (!start_next(idx, after)) return;
-    std::erase(wanted_, idx);
-    models_[idx].is_wanted = false;
-    models_[idx].is_load_asked = false;
-    models_[idx].fits_alone = false;
+    unwant(idx);
   }
 }
 
 bool ModelPool::start_next(size_t idx, Actions& after) {
   Model& model = models_[idx];
-  const bool has_demand = model.is_load_asked || !model.queue.empty();
+  const bool has_demand = model.start->is_asked || !model.queue.empty();
   if (!has_demand && model.phase == Phase::kUnloaded) return true;
   if (model.phase == Phase::kPlanning || model.phase == Phase::kUnloading) return false;
   if (model.phase != Phase::kUnloaded) return true;
@@ -318,13 +314,13 @@ bool ModelPool::start_next(size_t idx, Actions& after) {
     }
   } else {
     if (std::ranges::any_of(live, &LiveModel::is_leaving)) return false;
-    if (!model.was_short) {
+    if (model.start->shortage.empty()) {
       begin_plan(idx, std::nullopt, after);
       return false;
     }
   }
   // Other models would be unloaded in vain for a model that does not start even without them.
-  if (!model.fits_alone && !live.empty()) {
+  if (!model.start->fits_alone && !live.empty()) {
     begin_plan(idx, bytes_to_free(live), after);
   } else if (!model.memory) {
     make_room_for_plan(idx, after);
@@ -332,7 +328,7 @@ bool ModelPool::start_next(size_t idx, Actions& after) {
     fail_start(idx,
                fmt::format("its plan of {} MiB exceeds the memory without other models; expected "
                            "at most {} MiB",
-                           model.memory->num_bytes >> 20, host_capacity_ >> 20),
+                           model.memory->num_bytes >> 20, choice.bound_bytes >> 20),
                after);
   } else {
     make_room_for(choice, idx);
@@ -353,11 +349,12 @@ void ModelPool::make_room_for(const UnloadChoice& choice, size_t idx) {
 // The free memory was too little for a plan: frees some of it, one model at a time.
 void ModelPool::make_room_for_plan(size_t idx, Actions& after) {
   const std::vector<LiveModel> live = live_models();
-  if (live.empty()) return fail_start(idx, models_[idx].last_line, after);
+  std::string& shortage = models_[idx].start->shortage;
+  if (live.empty()) return fail_start(idx, std::string(shortage), after);
   if (const LiveModel* oldest = least_recent_idle(live)) {
     log_info("[supervisor] unloading {} to make room for {}", config_.models[oldest->idx].name,
              config_.models[idx].name);
-    models_[idx].was_short = false;
+    shortage.clear();  // so that the plan is made again
     return begin_unload(models_[oldest->idx]);
   }
   for (const LiveModel& other : live) models_[other.idx].is_held = true;
@@ -433,12 +430,13 @@ void ModelPool::end_plan(size_t idx, Actions& after) {
   Model& model = models_[idx];
   const std::unique_ptr<Child> planner = std::move(model.planner);
   model.phase = Phase::kUnloaded;
+  if (!model.start) return;  // unloaded meanwhile
   const std::string_view json = model.plan_json;
   const auto num_bytes = parse_whole<int64_t>(json_member(json, "num_bytes"));
   const auto free_bytes = parse_whole<int64_t>(json_member(json, "free_bytes"));
   if (planner->has_succeeded() && num_bytes && free_bytes && *num_bytes >= 0) {
     if (model.plans_alone) {
-      model.fits_alone = true;
+      model.start->fits_alone = true;
       return;
     }
     model.memory = {.is_on_gpu = json_member(json, "is_on_gpu") == "true", .num_bytes = *num_bytes};
@@ -453,8 +451,7 @@ void ModelPool::end_plan(size_t idx, Actions& after) {
   if (const std::string error = json_string(json_member(json, "too_little_memory"));
       !error.empty()) {
     if (model.plans_alone) return fail_start(idx, error, after);
-    model.was_short = true;
-    model.last_line = error;
+    model.start->shortage = error;
     return;
   }
   fail_start(idx, failure_text(*planner, model.last_line), after);
@@ -516,16 +513,12 @@ void ModelPool::end_start(size_t idx, Actions& after) {
 void ModelPool::fail_start(size_t idx, const std::string& reason, Actions& after) {
   Model& model = models_[idx];
   model.phase = Phase::kUnloaded;
-  model.was_short = false;
-  model.fits_alone = false;
   ++model.counts.num_failed_starts;
   model.counts.error = reason;
   const seconds pause = std::min(kMaxBackOff, seconds(1) * (1 << std::min(model.num_failures, 6)));
   ++model.num_failures;
   model.retry_at = Clock::now() + pause;
-  model.is_wanted = false;
-  model.is_load_asked = false;
-  std::erase(wanted_, idx);
+  unwant(idx);
   log_error("[supervisor] {} does not start: {}; the next request may start it again in {} s",
             config_.models[idx].name, reason, pause.count());
   refuse_queue(model,
@@ -560,11 +553,8 @@ void ModelPool::end_process(size_t idx, Actions& after) {
     ++model.counts.num_crashes;
     model.unloads_when_idle = false;
     model.counts.error = failure_text(*instance->child, model.last_line);
-    log_error(
-        "[supervisor] the process of {} ended with {}, with requests in progress: {}; the next "
-        "request starts it again",
-        config_.models[idx].name, instance->child->end_text(),
-        instance->num_running + instance->num_lost);
+    log_error("[supervisor] the process of {} ended with {}; the next request starts it again",
+              config_.models[idx].name, instance->child->end_text());
     ended_.push_back(instance);
   }
   if (!model.queue.empty() && !is_closed_) want(idx);

@@ -18,14 +18,26 @@ using server::ErrorShape;
 
 // Fields that concern one connection only (RFC 9110, section 7.6.1), or that the supervisor sets
 // itself.
-constexpr std::array<std::string_view, 16> kOwnFields = {
-    "authorization",    "connection", "content-length",  "date",
-    "expect",           "host",       "keep-alive",      "proxy-authorization",
-    "proxy-connection", "te",         "trailer",         "transfer-encoding",
-    "upgrade",          "x-api-key",  "x-forwarded-for", "x-request-id"};
+constexpr std::array<std::string_view, 17> kOwnFields = {server::kLoadTimeField,
+                                                         "authorization",
+                                                         "connection",
+                                                         "content-length",
+                                                         "date",
+                                                         "expect",
+                                                         "host",
+                                                         "keep-alive",
+                                                         "proxy-authorization",
+                                                         "proxy-connection",
+                                                         "te",
+                                                         "trailer",
+                                                         "transfer-encoding",
+                                                         "upgrade",
+                                                         "x-api-key",
+                                                         "x-forwarded-for",
+                                                         "x-request-id"};
 
 bool is_own_field(std::string_view name) {
-  return name == server::kLoadTimeField || std::ranges::find(kOwnFields, name) != kOwnFields.end();
+  return std::ranges::find(kOwnFields, name) != kOwnFields.end();
 }
 
 // The inverse of the decoding in http::parse_target().
@@ -193,10 +205,7 @@ bool ProxiedRequest::on_body(std::string_view piece) {
 void ProxiedRequest::on_end(const Status& status) {
   auto [before, lease] = finish();
   if (before == Phase::kDone) return;
-  if (!status.ok()) {
-    if (lease) lease->mark_lost();
-    return fail(process_ended(), before);
-  }
+  if (!status.ok()) return fail(process_ended(), before);
   lease.reset();  // so that a next request of the client counts as the later use
   context_.metrics->count_response(status_);
   if (before == Phase::kStreaming) return context_.exchange->end_stream();

@@ -28,6 +28,46 @@ constexpr std::string_view kModelsPrefix = "/v1/models/";
 constexpr std::string_view kResponsesPath = "/v1/responses";
 constexpr size_t kMaxResponseIds = 4096;
 
+// The routes that a server of one model lacks, and their description.
+constexpr server::Route kMoreRoutes[] = {
+    {"POST", "/models/load", server::Access::kNeedsKey, server::RunsOn::kTransport, nullptr},
+    {"POST", "/models/unload", server::Access::kNeedsKey, server::RunsOn::kTransport, nullptr},
+};
+constexpr std::string_view kMorePaths = R"({
+  "/models/load": {
+    "post": {
+      "operationId": "load_model",
+      "summary": "Starts to load a model, and returns at once",
+      "request": {
+        "type": "object",
+        "properties": {"model": {"type": "string"}},
+        "required": ["model"]
+      },
+      "response": {
+        "type": "object",
+        "properties": {"success": {"const": true}},
+        "required": ["success"]
+      }
+    }
+  },
+  "/models/unload": {
+    "post": {
+      "operationId": "unload_model",
+      "summary": "Unloads a model once its running requests have ended, and returns at once",
+      "request": {
+        "type": "object",
+        "properties": {"model": {"type": "string"}},
+        "required": ["model"]
+      },
+      "response": {
+        "type": "object",
+        "properties": {"success": {"const": true}},
+        "required": ["success"]
+      }
+    }
+  }
+})";
+
 std::string_view without_slashes(std::string_view path) {
   while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
   return path;
@@ -233,7 +273,9 @@ http::Hooks Supervisor::hooks() {
 void Supervisor::forward(Context&& context) {
   if (is_closed_) return context.refuse(is_shutting_down());
   size_t model = 0;
-  if (const auto error = choose_model(context, model)) return context.refuse(*error);
+  std::optional<size_t> unnamed = model_of_response(context);
+  if (!unnamed) unnamed = pool_.default_model();
+  if (const auto error = choose_model(context, unnamed, model)) return context.refuse(*error);
   if (context.error_shape == ErrorShape::kOllama) {
     const auto keep = parse_keep_alive(json_member(context.request.body, "keep_alive"));
     if (keep && keep->count() == 0 && only_unloads(context)) {
@@ -288,37 +330,21 @@ std::string Supervisor::named_model(const Context& context) const {
   return name;
 }
 
-std::optional<ApiError> Supervisor::choose_model(const Context& context, size_t& model) {
+std::optional<ApiError> Supervisor::choose_model(const Context& context,
+                                                 std::optional<size_t> unnamed,
+                                                 size_t& model) const {
   const std::string name = named_model(context);
-  std::optional<size_t> found;
-  if (!name.empty()) {
-    found = pool_.find(name);
-    if (!found) return unknown_model(name);
+  const std::optional<size_t> found = name.empty() ? unnamed : pool_.find(name);
+  if (found) {
+    model = *found;
+    return std::nullopt;
   }
-  if (!found) found = model_of_response(context);
-  if (!found) found = pool_.default_model();
-  if (!found) {
-    return make_api_error(400,
-                          fmt::format("the request names no model, and the server has no default; "
-                                      "expected `model` to be one of {}",
-                                      names_text()),
-                          "model", "model_required");
-  }
-  model = *found;
-  return std::nullopt;
-}
-
-std::optional<ApiError> Supervisor::required_model(const Context& context, size_t& model) const {
-  const std::string name = named_model(context);
-  if (name.empty()) {
-    return make_api_error(400,
-                          fmt::format("got no `model`, expected it to be one of {}", names_text()),
-                          "model", "model_required");
-  }
-  const std::optional<size_t> found = pool_.find(name);
-  if (!found) return unknown_model(name);
-  model = *found;
-  return std::nullopt;
+  if (!name.empty()) return unknown_model(name);
+  return make_api_error(400,
+                        fmt::format("the request names no model, and there is no default; expected "
+                                    "`model` to be one of {}",
+                                    names_text()),
+                        "model", "model_required");
 }
 
 std::optional<size_t> Supervisor::model_of_response(const Context& context) {
@@ -463,7 +489,7 @@ void Supervisor::answer_model(Context&& context) {
 
 void Supervisor::answer_load(Context&& context) {
   size_t model = 0;
-  if (const auto error = required_model(context, model)) return context.refuse(*error);
+  if (const auto error = choose_model(context, std::nullopt, model)) return context.refuse(*error);
   if (is_closed_) return context.refuse(is_shutting_down());
   pool_.load(model);
   context.respond("{\"success\":true}");
@@ -471,7 +497,7 @@ void Supervisor::answer_load(Context&& context) {
 
 void Supervisor::answer_unload(Context&& context) {
   size_t model = 0;
-  if (const auto error = required_model(context, model)) return context.refuse(*error);
+  if (const auto error = choose_model(context, std::nullopt, model)) return context.refuse(*error);
   pool_.unload(model);
   context.respond("{\"success\":true}");
 }
@@ -485,11 +511,16 @@ void Supervisor::answer_metrics(Context&& context) {
     models.push_back({.entry = pool_.models()[i], .status = all[i], .files = files_[i]});
   }
   parts->add("", supervisor_metrics(models, service_.version));
-  // Those of the supervisor itself have no model_name, so that they differ from the processes'.
+  // The supervisor's own metrics have no model_name, so that they differ from the processes'.
   const http::Server* transport = transport_.load();
-  parts->add("", metrics_.text_without_engine(
-                     transport == nullptr ? http::ServerStats() : transport->stats(), process_use(),
-                     service_.version));
+  parts->add("",
+             metrics_.text({.model_name = {},
+                            .version = service_.version,
+                            .model = {},
+                            .engines = {},
+                            .http = transport == nullptr ? http::ServerStats() : transport->stats(),
+                            .waiting = {},
+                            .process = process_use()}));
   for (size_t i = 0; i < all.size(); ++i) {
     http_client::Request request = {.target = "/metrics"};
     if (!process_keys_.empty()) {
@@ -509,17 +540,18 @@ void Supervisor::answer_num_requests(Context&& context) {
 }
 
 void Supervisor::answer_openapi(Context&& context) {
-  context.respond(server::openapi_json(server::NumModels::kSeveral));
+  static const std::string text = server::openapi_json(kMoreRoutes, kMorePaths);
+  context.respond(text);
 }
 
 void Supervisor::answer_ollama_pull(Context&& context) {
-  const server::Parsed<server::OllamaPull> parsed =
-      server::parse_ollama_pull(context.request.body, server::RequestLimits());
-  if (parsed.error) return context.refuse(*parsed.error);
-  const auto& [model, is_stream] = parsed.request;
-  if (!pool_.find(model)) return context.refuse(server::ollama_not_pulled(model, names_text()));
-  context.respond(server::ollama_pulled(is_stream),
-                  is_stream ? server::kOllamaStreamType : "application/json");
+  const auto is_served = [this](std::string_view model) { return pool_.find(model).has_value(); };
+  server::OllamaPulled pulled;
+  if (const auto error = server::pull_for_ollama(context.request.body, server::RequestLimits(),
+                                                 names_text(), is_served, pulled)) {
+    return context.refuse(*error);
+  }
+  context.respond(std::move(pulled.body), std::move(pulled.content_type));
 }
 
 // Lists every alias, because clients look for their model's name in the list.

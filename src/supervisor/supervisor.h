@@ -79,11 +79,12 @@ class Supervisor {
 
   void forward(Context&& context);
   void forward_to(size_t model, Context&& context);
-  // Sets the model that a request names in its query, its body, or by the id of a stored response.
-  std::optional<server::ApiError> choose_model(const Context& context, size_t& model);
-  // Sets the model that a request to load or unload one has to name.
-  std::optional<server::ApiError> required_model(const Context& context, size_t& model) const;
+  // Sets the model that a request names in its query or its body. `unnamed` is the model of a
+  // request without a name, which is an error if there is no such model.
+  std::optional<server::ApiError> choose_model(const Context& context,
+                                               std::optional<size_t> unnamed, size_t& model) const;
   std::string named_model(const Context& context) const;
+  // Returns the model that made the stored response whose id the request has.
   std::optional<size_t> model_of_response(const Context& context);
   // Ollama's requests without a prompt and with keep_alive 0.
   static bool only_unloads(const Context& context);

@@ -5,6 +5,16 @@
 namespace quire::supervisor {
 namespace {
 
+// Returns the memory for the wanted model after these models have left.
+int64_t bytes_without(const std::vector<const LiveModel*>& gone, const PlannedMemory& wanted,
+                      const Capacity& capacity) {
+  int64_t free_bytes = wanted.is_on_gpu ? capacity.gpu_bytes.value_or(0) : capacity.host_bytes;
+  for (const LiveModel* model : gone) {
+    if (model->memory.is_on_gpu == wanted.is_on_gpu) free_bytes += model->memory.num_bytes;
+  }
+  return free_bytes;
+}
+
 // Returns whether the wanted model fits after these models have left.
 bool fits_without(const std::vector<const LiveModel*>& gone, size_t num_live,
                   const PlannedMemory& wanted, const Capacity& capacity) {
@@ -13,11 +23,7 @@ bool fits_without(const std::vector<const LiveModel*>& gone, size_t num_live,
     return false;
   }
   if (wanted.is_on_gpu && !capacity.gpu_bytes) return true;
-  int64_t free_bytes = wanted.is_on_gpu ? *capacity.gpu_bytes : capacity.host_bytes;
-  for (const LiveModel* model : gone) {
-    if (model->memory.is_on_gpu == wanted.is_on_gpu) free_bytes += model->memory.num_bytes;
-  }
-  return wanted.num_bytes <= free_bytes;
+  return wanted.num_bytes <= bytes_without(gone, wanted, capacity);
 }
 
 // Returns the fewest recently used of `candidates` that have to leave besides `gone`; all of them
@@ -59,6 +65,7 @@ UnloadChoice choose_unloads(std::span<const LiveModel> live, const PlannedMemory
   for (const LiveModel& model : live) everything.push_back(&model);
   if (!fits_without(everything, live.size(), wanted, capacity)) {
     choice.action = UnloadChoice::Action::kNeverFits;
+    choice.bound_bytes = bytes_without(everything, wanted, capacity);
     return choice;
   }
   std::vector<const LiveModel*> leaving;
@@ -77,8 +84,7 @@ UnloadChoice choose_unloads(std::span<const LiveModel> live, const PlannedMemory
       choose(idle, leaving, live.size(), wanted, capacity);
   std::vector<const LiveModel*> all = leaving;
   all.insert(all.end(), of_idle.begin(), of_idle.end());
-  const bool has_busy = idle.size() < others.size();
-  if (!has_busy || fits_without(all, live.size(), wanted, capacity)) {
+  if (fits_without(all, live.size(), wanted, capacity)) {
     for (const LiveModel* model : of_idle) choice.unload.push_back(model->idx);
     return choice;
   }

@@ -38,6 +38,7 @@ struct UnloadChoice {
     kNeverFits,  // not even after all models have left
   };
   Action action = Action::kWait;
+  int64_t bound_bytes = 0;          // of kNeverFits: the memory after all models have left
   std::vector<size_t> unload = {};  // idle models to unload now
   // Busy models that have to be unloaded next: they get no further requests until then, because a
   // model that always has some would never leave.

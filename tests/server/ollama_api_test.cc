@@ -275,7 +275,7 @@ TEST_F(OllamaApi, TakesOllamasDefaultsForLongConversations) {
 }
 
 TEST_F(OllamaApi, AServedModelIsPulled) {
-  const http::Response stream = call("POST", "/api/pull", R"({"model":"alias:latest"})")->wait(200);
+  const http::Response stream = call("POST", "/api/pull", R"({"model":"Alias:latest"})")->wait(200);
   EXPECT_EQ(stream.body, "{\"status\":\"pulling manifest\"}\n{\"status\":\"success\"}\n");
   EXPECT_EQ(stream.content_type, "application/x-ndjson");
   const http::Response whole =

@@ -53,6 +53,10 @@ TEST(Capacity, LimitsTheNumberAndSeparatesGpuFromHost) {
   EXPECT_EQ(choose_unloads(live, wanted, {.host_bytes = 0, .gpu_bytes = 0}).unload,
             std::vector<size_t>{1});
   EXPECT_EQ(choose_unloads(live, wanted, {.host_bytes = 0}).action, Action::kStart) << "unknown";
+  const UnloadChoice never = choose_unloads(live, {.is_on_gpu = true, .num_bytes = 99},
+                                            {.host_bytes = 500, .gpu_bytes = 7});
+  EXPECT_EQ(never.action, Action::kNeverFits);
+  EXPECT_EQ(never.bound_bytes, 17) << "of the GPU, without the model on it";
 }
 
 TEST(Capacity, WaitsForAModelThatLeavesInsteadOfUnloadingAnother) {

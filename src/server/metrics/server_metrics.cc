@@ -346,26 +346,18 @@ void ServerMetrics::count_response(int http_status) {
 
 std::string ServerMetrics::text(const MetricsSources& sources) const {
   MetricsText out;
-  EngineFamilies families(sources.model_name, sources.engines.size(), out);
-  write_vllm(sources, engines_, families, out);
-  write_histograms(engines_, families, out);
-  write_engines(sources.engines, families, out);
-  out.set_common_labels({{"model_name", sources.model_name}});
-  write_waiting(sources.waiting, out);
+  if (!sources.engines.empty()) {
+    EngineFamilies families(sources.model_name, sources.engines.size(), out);
+    write_vllm(sources, engines_, families, out);
+    write_histograms(engines_, families, out);
+    write_engines(sources.engines, families, out);
+  }
+  if (!sources.model_name.empty()) out.set_common_labels({{"model_name", sources.model_name}});
+  if (!sources.engines.empty()) write_waiting(sources.waiting, out);
   write_http(sources.http, out);
   write_responses(out);
   out.set_common_labels({});
   write_process(sources.process, sources.version, out);
-  return out.take();
-}
-
-std::string ServerMetrics::text_without_engine(const http::ServerStats& http,
-                                               const ProcessUse& process,
-                                               std::string_view version) const {
-  MetricsText out;
-  write_http(http, out);
-  write_responses(out);
-  write_process(process, version, out);
   return out.take();
 }
 

@@ -133,11 +133,9 @@ class ServerMetrics {
   void count_response(int http_status);
   Counter num_cancelled;  // requests whose clients disconnected
 
+  // Leaves out the families of the engines if there are none, and the label model_name if it is
+  // empty.
   std::string text(const MetricsSources& sources) const;
-  // The metrics that do not depend on an engine, without the label model_name: those of HTTP and of
-  // the process.
-  std::string text_without_engine(const http::ServerStats& http, const ProcessUse& process,
-                                  std::string_view version) const;
 
  private:
   void write_responses(MetricsText& out) const;

@@ -151,7 +151,8 @@ FieldTable<OllamaFields> OllamaFields::table() {
         schema("seconds, or a duration such as `5m`",
                R"({"anyOf":[{"type":"number"},
                {"type":"string","pattern":"^[-+.0-9hmnsu]*[0-9][-+.0-9hmnsu]*$"}]})"),
-        "The model stays loaded. 0 without a prompt is named in `x-quire-ignored`."},
+        "A server of one model keeps it loaded, and names 0 without a prompt in "
+        "`x-quire-ignored`."},
        call<&OllamaFields::read_keep_alive>},
       {{"logprobs", kBoolean, "Log probabilities of the tokens of the response."},
        into<&OllamaFields::logprobs_>},
@@ -202,7 +203,7 @@ FieldError OllamaFields::read_think(const Path& path, Element value) {
   return {};
 }
 
-// Reads seconds, or a duration such as "1h30m". The model stays loaded in any case.
+// Reads seconds, or a duration such as "1h30m". Only the supervisor unloads models.
 FieldError OllamaFields::read_keep_alive(const Path& path, Element value) {
   double seconds = 0;
   if (!value.get_double().get(seconds)) {

@@ -218,18 +218,26 @@ std::string ollama_without_prompt(OllamaUse use, std::string_view model, std::st
   return json.take();
 }
 
-std::string ollama_pulled(bool is_stream) {
+std::optional<ApiError> pull_for_ollama(std::string_view body, const RequestLimits& limits,
+                                        std::string_view names,
+                                        const std::function<bool(std::string_view)>& is_served,
+                                        OllamaPulled& out) {
+  const Parsed<OllamaPull> parsed = parse_ollama_pull(body, limits);
+  if (parsed.error) return parsed.error;
+  const auto& [model, is_stream] = parsed.request;
+  if (!is_served(model)) {
+    return make_api_error(
+        404,
+        fmt::format("the model '{}' is not served; expected one of {}. The server downloads no "
+                    "models: run 'quire pull NAME' on its machine, then start it with that model",
+                    clipped(model), names),
+        "model", "model_not_found");
+  }
   const std::string end = R"({"status":"success"})";
-  return is_stream ? "{\"status\":\"pulling manifest\"}\n" + end + "\n" : end;
-}
-
-ApiError ollama_not_pulled(std::string_view model, std::string_view served) {
-  return make_api_error(404,
-                        fmt::format("the model '{}' is not served; expected one of {}. The server "
-                                    "downloads no models: run 'quire pull NAME' on its machine, "
-                                    "then start it with that model",
-                                    clipped(model), served),
-                        "model", "model_not_found");
+  out = is_stream
+            ? OllamaPulled{"{\"status\":\"pulling manifest\"}\n" + end + "\n", kOllamaStreamType}
+            : OllamaPulled{end, "application/json"};
+  return std::nullopt;
 }
 
 }  // namespace quire::server

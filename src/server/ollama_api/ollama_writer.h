@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "server/ollama_api/ollama_request.h"
 #include "server/openai/api_error.h"
+#include "server/openai/requests.h"
 #include "server/openai/response_writer.h"
 
 namespace quire::server {
@@ -36,10 +38,16 @@ Result<std::unique_ptr<ResponseWriter>> make_ollama_writer(OllamaReply reply, Re
 // was unloaded.
 std::string ollama_without_prompt(OllamaUse use, std::string_view model, std::string_view reason);
 
-// Returns the response to POST /api/pull for a served model: one object, or a stream of them.
-std::string ollama_pulled(bool is_stream);
-// Returns the error of POST /api/pull for another name; `served` lists the names for the message.
-ApiError ollama_not_pulled(std::string_view model, std::string_view served);
+struct OllamaPulled {
+  std::string body = {};
+  std::string content_type = {};
+};
+// Makes the response to POST /api/pull, which scripts send before they use a model. A served model
+// needs no download; any other name is an error, which lists the `names` of the served models.
+std::optional<ApiError> pull_for_ollama(std::string_view body, const RequestLimits& limits,
+                                        std::string_view names,
+                                        const std::function<bool(std::string_view)>& is_served,
+                                        OllamaPulled& out);
 
 // The media type of streams.
 inline constexpr const char* kOllamaStreamType = "application/x-ndjson";

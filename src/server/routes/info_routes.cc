@@ -299,7 +299,8 @@ void get_kv_event_sources(ServerState& state, RequestContext&& context) {
 }
 
 void get_openapi(ServerState& /*state*/, RequestContext&& context) {
-  context.respond(openapi_json(NumModels::kOne));
+  static const std::string text = openapi_json();
+  context.respond(text);
 }
 
 void get_models(ServerState& state, RequestContext&& context) {

@@ -190,18 +190,16 @@ void post_ollama_show(ServerState& state, RequestContext&& context) {
   context.respond(json.take());
 }
 
-// Scripts pull the model before they use it. A served model is there.
 void post_ollama_pull(ServerState& state, RequestContext&& context) {
-  const Parsed<OllamaPull> parsed =
-      parse_ollama_pull(context.request.body, request_defaults(state).limits);
-  if (parsed.error) return context.refuse(*parsed.error);
-  const auto& [model, is_stream] = parsed.request;
-  if (is_served(state, model)) {
-    return context.respond(ollama_pulled(is_stream),
-                           is_stream ? kOllamaStreamType : "application/json");
-  }
+  const auto is_named = [&](std::string_view model) { return is_served(state, model); };
   const std::vector<std::string>& names = state.config.model_names;
-  context.refuse(ollama_not_pulled(model, fmt::format("'{}'", fmt::join(names, "', '"))));
+  OllamaPulled pulled;
+  if (const auto error =
+          pull_for_ollama(context.request.body, request_defaults(state).limits,
+                          fmt::format("'{}'", fmt::join(names, "', '")), is_named, pulled)) {
+    return context.refuse(*error);
+  }
+  context.respond(std::move(pulled.body), std::move(pulled.content_type));
 }
 
 void get_ollama_tags(ServerState& state, RequestContext&& context) {

@@ -24,23 +24,14 @@ QUIRE_EMBED(quire_openapi, QUIRE_ROUTES_DIR "/openapi_parts.json")
 namespace quire::server {
 namespace {
 
-// The supervisor's own handlers answer these; see Supervisor::own_routes().
-constexpr Route kRoutesOfSeveralModels[] = {
-    {"POST", "/models/load", Access::kNeedsKey, RunsOn::kTransport, nullptr},
-    {"POST", "/models/unload", Access::kNeedsKey, RunsOn::kTransport, nullptr},
-};
-
-const Route* find_route(std::string_view method, std::string_view path) {
-  const auto is_wanted = [&](const Route& route) {
+const Route* find_route(std::span<const Route> among, std::string_view method,
+                        std::string_view path) {
+  const auto found = std::ranges::find_if(among, [&](const Route& route) {
     return route.path == path && std::ranges::equal(route.method, method, [](char a, char b) {
              return to_lower(a) == b;
            });
-  };
-  const std::span<const Route> common = routes();
-  const auto found = std::ranges::find_if(common, is_wanted);
-  if (found != common.end()) return &*found;
-  const auto* const own = std::ranges::find_if(kRoutesOfSeveralModels, is_wanted);
-  return own == std::end(kRoutesOfSeveralModels) ? nullptr : own;
+  });
+  return found == among.end() ? nullptr : &*found;
 }
 
 std::vector<std::string_view> errors_of(const Route& route) {
@@ -160,13 +151,13 @@ void write_operation(const Route& route, simdjson::dom::object operation, JsonWr
   json.end_object();
 }
 
-void write_paths(simdjson::dom::object paths, JsonWriter& json) {
+void write_paths(simdjson::dom::object paths, std::span<const Route> among, JsonWriter& json) {
   for (const auto& [path, operations] : paths) {
     json.key(path);
     json.begin_object();
     for (const auto& [method, operation] : simdjson::dom::object(operations)) {
-      const Route* const route = find_route(method, path);
-      QUIRE_CHECK(route != nullptr, "[server] openapi_parts.json has a path without a route");
+      const Route* const route = find_route(among, method, path);
+      QUIRE_CHECK(route != nullptr, "[server] a path is described that has no route");
       json.key(method);
       write_operation(*route, operation, json);
     }
@@ -191,32 +182,6 @@ void write_components(simdjson::dom::object components, JsonWriter& json) {
   json.end_object();
 }
 
-std::string make_openapi(NumModels num_models) {
-  const auto frame = JsonDocument::parse(QUIRE_EMBEDDED_TEXT(quire_openapi), "openapi_parts.json");
-  QUIRE_CHECK(frame.ok(), "[server] openapi_parts.json is not valid JSON");
-  JsonWriter json;
-  json.begin_object();
-  constexpr std::string_view kMorePaths = "paths_of_several_models";
-  for (const auto& [name, value] : simdjson::dom::object(frame->root())) {
-    if (name == kMorePaths) continue;
-    json.key(name);
-    if (name == "paths") {
-      json.begin_object();
-      write_paths(value, json);
-      if (num_models == NumModels::kSeveral) {
-        write_paths(frame->root()[kMorePaths].value_unsafe(), json);
-      };
-      json.end_object();
-    } else if (name == "components") {
-      write_components(value, json);
-    } else {
-      json.raw(simdjson::minify(value));
-    }
-  }
-  json.end_object();
-  return json.take();
-}
-
 }  // namespace
 
 std::vector<ObjectSchema> request_schemas() {
@@ -228,10 +193,27 @@ std::vector<ObjectSchema> request_schemas() {
   return all;
 }
 
-const std::string& openapi_json(NumModels num_models) {
-  static const std::string one = make_openapi(NumModels::kOne);
-  static const std::string several = make_openapi(NumModels::kSeveral);
-  return num_models == NumModels::kOne ? one : several;
+std::string openapi_json(std::span<const Route> more_routes, std::string_view more_paths) {
+  const auto frame = JsonDocument::parse(QUIRE_EMBEDDED_TEXT(quire_openapi), "openapi_parts.json");
+  const auto more = JsonDocument::parse(more_paths, "the further paths");
+  QUIRE_CHECK(frame.ok() && more.ok(), "[server] the description of the routes is not valid JSON");
+  JsonWriter json;
+  json.begin_object();
+  for (const auto& [name, value] : simdjson::dom::object(frame->root())) {
+    json.key(name);
+    if (name == "paths") {
+      json.begin_object();
+      write_paths(value, routes(), json);
+      write_paths(more->root(), more_routes, json);
+      json.end_object();
+    } else if (name == "components") {
+      write_components(value, json);
+    } else {
+      json.raw(simdjson::minify(value));
+    }
+  }
+  json.end_object();
+  return json.take();
 }
 
 }  // namespace quire::server

@@ -207,8 +207,7 @@ void generate_completion(ServerState& state, RequestContext&& context,
 std::optional<ApiError> tokenize(const ServerState& state, TokenizeRequest& request,
                                  std::vector<int32_t>& ids);
 
-// Returns whether the model has this name or path. As in Ollama, a name and the same name with
-// ":latest" are equal.
+// Returns whether the model has this name, see is_same_model_name(), or this path.
 bool is_served(const ServerState& state, std::string_view model);
 // If the request names a model that is not served, refuses it and returns true.
 bool refuse_unknown_model(const ServerState& state, RequestContext& context,
@@ -220,8 +219,9 @@ RequestDefaults request_defaults(const ServerState& state);
 //
 // Returns the descriptions of the bodies of all requests, and of the objects in them.
 std::vector<ObjectSchema> request_schemas();
-// Returns the OpenAPI description of the routes of a server of one model, or of several.
-enum class NumModels { kOne, kSeveral };
-const std::string& openapi_json(NumModels num_models);
+// Returns the OpenAPI description of routes() and of `more_routes`. `more_paths` describes
+// `more_routes`, in the form of the member "paths" of openapi_parts.json.
+std::string openapi_json(std::span<const Route> more_routes = {},
+                         std::string_view more_paths = "{}");
 
 }  // namespace quire::server

@@ -22,8 +22,7 @@ namespace {
 class OpenApi : public ::testing::Test {
  protected:
   void SetUp() override {
-    document_.emplace(
-        testing::value_of(JsonDocument::parse(openapi_json(NumModels::kOne), "the description")));
+    document_.emplace(testing::value_of(JsonDocument::parse(openapi_json(), "the description")));
   }
 
   int64_t number_at(const std::string& pointer) const {
@@ -74,16 +73,6 @@ std::string pointer_of(const Route& route) {
   pointer += '/';
   for (const char c : route.method) pointer += to_lower(c);
   return pointer;
-}
-
-TEST_F(OpenApi, OneModelIsNeitherLoadedNorUnloaded) {
-  EXPECT_FALSE(has("/paths/~1models~1load"));
-  const auto several =
-      testing::value_of(JsonDocument::parse(openapi_json(NumModels::kSeveral), "the description"));
-  for (const std::string name : {"load", "unload"}) {
-    const std::string pointer = "/paths/~1models~1" + name + "/post/responses/200";
-    EXPECT_EQ(several.root().at_pointer(pointer).error(), simdjson::SUCCESS) << name;
-  }
 }
 
 TEST_F(OpenApi, HasAllRoutes) {
