@@ -33,7 +33,7 @@ bool may_be_json(const RequestContext& context) {
 
 }  // namespace
 
-std::optional<ApiError> check_host(const ServiceConfig& config, const RequestContext& context) {
+std::optional<ApiError> check_host(const ServiceConfig& config, RequestContext& context) {
   const std::string_view host = context.request.header("host");
   if (!config.checks_host || is_allowed_host(host, config.allowed_hosts)) return std::nullopt;
   ApiError error = make_api_error(
@@ -42,7 +42,7 @@ std::optional<ApiError> check_host(const ServiceConfig& config, const RequestCon
                   "the server's operator allows",
                   host.substr(0, 200)),
       "", "host_not_allowed");
-  error.remedy = "--allowed-hosts allows names";
+  context.log.outcome = error.message + "; --allowed-hosts allows names";
   return error;
 }
 

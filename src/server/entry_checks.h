@@ -11,7 +11,7 @@
 namespace quire::server {
 
 // Fails for a Host that ServiceConfig::allowed_hosts excludes; see is_allowed_host().
-std::optional<ApiError> check_host(const ServiceConfig& config, const RequestContext& context);
+std::optional<ApiError> check_host(const ServiceConfig& config, RequestContext& context);
 // Finds the caller's key, and sets key_idx. Fails without a right key.
 std::optional<ApiError> authorize(const ServiceConfig& config, RequestContext& context);
 // Fails for a POST whose body has another type than JSON, and for an encoded body. This also

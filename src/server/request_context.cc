@@ -125,7 +125,7 @@ void RequestContext::refuse(const ApiError& error) {
 }
 
 http::Response RequestContext::refusal(const ApiError& error) {
-  log.outcome = loggable(error);
+  if (log.outcome.empty()) log.outcome = loggable(error);
   log.write_failure(error);
   http::Response response = error_response(error, error_shape, std::move(response_headers));
   log.num_response_bytes = response.body.size();

@@ -121,7 +121,7 @@ std::string loggable(const ApiError& error) {
   constexpr int kBadRequest = 400;
   constexpr int kNotFound = 404;
   if (error.http_status != kBadRequest && error.http_status != kNotFound) {
-    return error.remedy.empty() ? error.message : error.message + "; " + error.remedy;
+    return error.message;
   }
   std::string text = error.code.empty() ? error.type : error.code;
   if (!error.param.empty()) text += ' ' + error.param;

@@ -12,10 +12,9 @@ struct ApiError {
   int http_status = 400;
   std::string type = "invalid_request_error";
   std::string message;
-  std::string param;        // the field, "messages[2].content"; empty: null
-  std::string code;         // "model_not_found", "context_length_exceeded", …; empty: null
-  std::string cause = {};   // of a 500; logged, never sent to the client
-  std::string remedy = {};  // the operator's; logged, never sent to the client
+  std::string param;       // the field, "messages[2].content"; empty: null
+  std::string code;        // "model_not_found", "context_length_exceeded", …; empty: null
+  std::string cause = {};  // of a 500; logged, never sent to the client
 };
 
 // Makes an error with OpenAI's error type for the status.

@@ -12,7 +12,6 @@
 #include "base/ascii.h"
 #include "base/check.h"
 #include "sample/sampling_fields.h"
-#include "server/openai/tool_kinds.h"
 
 namespace quire::server {
 namespace {
@@ -95,8 +94,6 @@ FieldError restrict_by(Body& body, const Field& /*field*/, const Path& path, Ele
   return read_restriction(kKind, path, value, std::get<const RequestLimits&>(body.parts()),
                           std::get<std::optional<Restriction>&>(body.parts()));
 }
-
-constexpr size_t kMaxIgnored = 64;
 
 // Whether a client's own name of a field may be written to a header and the log.
 bool can_stand_in_header(std::string_view name) {
@@ -252,11 +249,6 @@ FieldError read_prompts(const Path& path, Element value, int max_prompts,
   return {};
 }
 
-bool is_no_limit(Element value) {
-  int64_t number = 0;
-  return !value.get_int64().get(number) && number == -1;
-}
-
 FieldError second_restriction(const Path& path) {
   return field_error(path,
                      "got a second restriction of the output, expected one of response_format, "
@@ -368,22 +360,31 @@ FieldTable<GenerationFields> GenerationFields::table() {
   return kTable;
 }
 
-FieldError GenerationFields::read(const Path& path, std::string_view name, Element value) {
-  if (const auto* const row = find_field(table(), name)) return row->read(*this, path, value);
+bool GenerationFields::read_known(const Path& path, std::string_view name, Element value,
+                                  FieldError& error) {
+  if (const auto* const row = find_field(table(), name)) {
+    error = row->read(*this, path, value);
+    return true;
+  }
   const SamplingField* const field = find_sampling_field(name);
-  return field == nullptr ? FieldError() : read_sampling(*field, path, value);
+  if (field != nullptr) error = read_sampling(*field, path, value);
+  return field != nullptr;
 }
 
-FieldError GenerationFields::read_or_name(std::string_view name, Element value) {
-  const bool is_known =
-      find_field(table(), name) != nullptr || find_sampling_field(name) != nullptr;
-  if (is_known) return read(name, value);
-  if (request_.ignored.size() < kMaxIgnored && can_stand_in_header(name)) {
+FieldError GenerationFields::read(const Path& path, std::string_view name, Element value) {
+  FieldError error;
+  read_known(path, name, value, error);
+  return error;
+}
+
+FieldError GenerationFields::read_or_report(std::string_view name, Element value) {
+  FieldError error;
+  if (!read_known(name, name, value, error) && can_stand_in_header(name)) {
     ignore_part(std::string(name), request_.ignored);
   } else {
     ++request_.num_unnamed_ignored;
   }
-  return {};
+  return error;
 }
 
 FieldError GenerationFields::read_sampling(const SamplingField& field, const Path& path,
@@ -412,10 +413,14 @@ FieldError GenerationFields::read_stream_options(const Path& path, Element value
 }
 
 FieldError GenerationFields::read_max_tokens(const Path& path, Element value) {
-  has_max_tokens_ = !is_no_limit(value);
-  has_no_limit_ = !has_max_tokens_;
-  if (has_no_limit_) return {};
-  return read_sampling(*find_sampling_field("max_tokens"), path, value);
+  int64_t number = 0;
+  if (!value.get_int64().get(number) && number == -1) {
+    max_tokens_ = 0;
+    return {};
+  }
+  QUIRE_RETURN_IF_FIELD_ERROR(read_sampling(*find_sampling_field("max_tokens"), path, value));
+  max_tokens_ = sampling_.max_tokens;
+  return {};
 }
 
 FieldError GenerationFields::read_repeat_penalty(const Path& path, Element value) {
@@ -519,7 +524,6 @@ FieldError GenerationFields::read_seed(const Path& path, Element value) {
 }
 
 FieldError GenerationFields::finish(int max_tokens, size_t num_prompts) {
-  if (has_no_limit_) max_tokens = 0;
   if (best_of_ != 0 && best_of_ != sampling_.n) {
     return field_error("best_of", fmt::format("got {}, expected {}, the value of n: every sequence "
                                               "that is generated is returned",
@@ -536,10 +540,11 @@ FieldError GenerationFields::finish(int max_tokens, size_t num_prompts) {
                     "for all prompts",
                     num_ids, num_prompts, limits_.max_listed_ids));
   }
-  if (!has_max_tokens_) sampling_.max_tokens = max_tokens == 0 ? INT_MAX : max_tokens;
+  const int limit = max_tokens_.value_or(max_tokens);
+  sampling_.max_tokens = limit == 0 ? INT_MAX : limit;
   const Status status = validate_sampling_params(sampling_, INT_MAX, INT_MAX);
   if (!status.ok()) return api_error(status);
-  if (!has_max_tokens_) sampling_.max_tokens = max_tokens;
+  sampling_.max_tokens = limit;
   return {};
 }
 

@@ -34,9 +34,8 @@ class GenerationFields {
 
   // Reads a field that is not null. Ignores unknown fields.
   FieldError read(std::string_view name, Element value) { return read(name, name, value); }
-  // Does the same, and names an unknown field in the request's `ignored`, or
-  // counts it there.
-  FieldError read_or_name(std::string_view name, Element value);
+  // Reads a field; names or counts an unknown one in the request's `ignored`.
+  FieldError read_or_report(std::string_view name, Element value);
   // Reads a field that has another place or name in the body.
   FieldError read(const Path& path, std::string_view name, Element value);
   // Sets each field that has a default of the model's and is not in the body to that default.
@@ -47,6 +46,8 @@ class GenerationFields {
   FieldError finish(int max_tokens, size_t num_prompts);
 
  private:
+  // Reads a field that is not null, and sets its error. Returns false if there is no such field.
+  bool read_known(const Path& path, std::string_view name, Element value, FieldError& error);
   FieldError read_sampling(const SamplingField& field, const Path& path, Element value);
   // The reader of rows that only describe a field of SamplingParams.
   static FieldError read_row(GenerationFields& body, const Field& field, const Path& path,
@@ -64,8 +65,7 @@ class GenerationFields {
   SamplingParams& sampling_;
   const RequestLimits& limits_;
   std::vector<const SamplingField*> given_;  // fields of the body with a default of the model
-  bool has_max_tokens_ = false;
-  bool has_no_limit_ = false;  // max_tokens is -1: the rest of the context
+  std::optional<int> max_tokens_;            // of the body; 0: the rest of the context
   bool has_stream_options_ = false;
   int best_of_ = 0;  // 0: not given
 };
@@ -120,11 +120,10 @@ inline constexpr Field kCacheSaltField = {
 inline constexpr Field kAddSpecialTokensField = {
     "add_special_tokens", kBoolean, "Adds the tokens that the tokenizer puts around a text."};
 
-// llama.cpp's clients send a limit of -1 tokens, which is none.
+// llama.cpp's clients send -1 for no limit.
 inline constexpr FieldType kTokenLimit =
     schema("an integer of at least 1, or -1: the rest of the context",
            R"({"type":"integer","minimum":-1,"maximum":2147483647,"not":{"const":0}})");
-bool is_no_limit(Element value);
 
 // The error for a second restriction in one request.
 FieldError second_restriction(const Path& path);

@@ -86,7 +86,7 @@ FieldError ChatFields::read(std::string_view name, Element value) {
     return row->read(conversation_, name, value);
   }
   if (const auto* const row = find_field(table(), name)) return row->read(*this, name, value);
-  return shared_.read_or_name(name, value);
+  return shared_.read_or_report(name, value);
 }
 
 FieldError ChatFields::read_tool_name(const Path& path, Element value, std::string& name) const {
@@ -177,11 +177,8 @@ FieldError ChatFields::finish_logprobs() {
 
 FieldError ChatFields::finish() {
   if (max_completion_tokens_) {
-    if (!is_no_limit(*max_completion_tokens_)) {
-      QUIRE_RETURN_IF_FIELD_ERROR(read_int("max_completion_tokens", *max_completion_tokens_, 1,
-                                           INT_MAX, request_.engine_request.sampling.max_tokens));
-    }
-    QUIRE_RETURN_IF_FIELD_ERROR(shared_.read("max_tokens", *max_completion_tokens_));
+    QUIRE_RETURN_IF_FIELD_ERROR(
+        shared_.read("max_completion_tokens", "max_tokens", *max_completion_tokens_));
   }
   QUIRE_RETURN_IF_FIELD_ERROR(finish_logprobs());
   QUIRE_RETURN_IF_FIELD_ERROR(finish_tools());

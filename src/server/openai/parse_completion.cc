@@ -49,7 +49,7 @@ FieldTable<CompletionFields> CompletionFields::table() {
 
 FieldError CompletionFields::read(std::string_view name, Element value) {
   if (const auto* const row = find_field(table(), name)) return row->read(*this, name, value);
-  return shared_.read_or_name(name, value);
+  return shared_.read_or_report(name, value);
 }
 
 FieldError CompletionFields::read_prompt(const Path& path, Element value) {

@@ -1,10 +1,12 @@
 // The parsed bodies of OpenAI's requests, as plain data, and the functions that parse them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/marked_text.h"
@@ -40,6 +42,15 @@ struct GenerationRequest {
   std::vector<std::string> ignored;
   size_t num_unnamed_ignored = 0;  // further such fields, which `ignored` does not name
 };
+
+inline constexpr size_t kMaxIgnored = 256;  // bounds the search for duplicates
+
+// Adds a part of a request to those that are ignored, once: a tool, an item of a history, or a
+// field.
+inline void ignore_part(std::string name, std::vector<std::string>& ignored) {
+  if (ignored.size() == kMaxIgnored || std::ranges::find(ignored, name) != ignored.end()) return;
+  ignored.push_back(std::move(name));
+}
 
 // A prompt as text, or as token ids if these are not empty.
 struct CompletionPrompt {

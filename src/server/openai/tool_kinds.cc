@@ -90,10 +90,6 @@ bool is_hosted_tool(std::string_view type) {
   return std::ranges::find(kHosted, type) != kHosted.end();
 }
 
-void ignore_part(std::string name, std::vector<std::string>& ignored) {
-  if (std::ranges::find(ignored, name) == ignored.end()) ignored.push_back(std::move(name));
-}
-
 void ignore_tool(std::string_view type, std::vector<std::string>& ignored) {
   ignore_part("tools." + std::string(type), ignored);
 }

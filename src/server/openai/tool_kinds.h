@@ -15,8 +15,7 @@ namespace quire::server {
 // Whether this type of tool is one that the server cannot run or offer: "web_search",
 // "web_search_20250305". Such tools are left out of the prompt.
 bool is_hosted_tool(std::string_view type);
-// Names a part of the request that is left out in `ignored`, once: a tool, or an item of a history.
-void ignore_part(std::string name, std::vector<std::string>& ignored);
+// Calls ignore_part() for a tool.
 void ignore_tool(std::string_view type, std::vector<std::string>& ignored);
 
 // A tool whose input is free text is offered as a function with one text argument.

@@ -150,7 +150,7 @@ export class AnswerView extends MessageView {
     this.setAnswerable(false);
   }
 
-  // Says that the answer before this one is of another model; '' is none.
+  // Says that the answer before this one is of another model; '': no earlier answer.
   setModelBefore(before) {
     const { model } = this.message;
     this.otherModel?.remove();

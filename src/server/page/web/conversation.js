@@ -9,7 +9,7 @@
 //              of the path's first messages that the model did not get), and timing { numTokens,
 //              contextTokens, waitMs, streamMs, streamTokens }: the tokens of the answer, and
 //              with its prompt; the times until the first token and from the first to the last
-//              one; and the tokens that came in the latter time
+//              one; and the tokens after the first piece
 //   tool:      results [{ id, name, content }], one per call of the assistant message before it
 
 const kNumbers = ['temperature', 'top_p', 'top_k', 'min_p', 'repetition_penalty',

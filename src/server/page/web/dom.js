@@ -65,20 +65,23 @@ export function announce(text) {
 const kNoticeMs = 15_000; // of a notice that offers to undo something
 let noticeTimer = 0;
 
-// Removes the notice, unless `isIdle` and the reader is at its buttons.
-export function clearNotice(isIdle = false) {
-  const root = document.getElementById('notice');
+export function clearNotice() {
   clearTimeout(noticeTimer);
-  if (isIdle && root.matches(':hover, :focus-within')) {
-    noticeTimer = setTimeout(clearNotice, kNoticeMs, true);
+  document.getElementById('notice').replaceChildren();
+}
+
+// Removes the notice once the reader is not at its buttons.
+function expireNotice() {
+  if (document.getElementById('notice').matches(':hover, :focus-within')) {
+    noticeTimer = setTimeout(expireNotice, kNoticeMs);
   } else {
-    root.replaceChildren();
+    clearNotice();
   }
 }
 
 // Shows a text above the message field until it is dismissed or replaced, or the reader goes on to
 // another chat, a sheet or a message. `action` is { label, run } or null: a button, which also
-// dismisses the notice; such a notice goes after a while.
+// dismisses the notice; such a notice disappears after 15 s.
 export function showNotice(text, action = null) {
   clearNotice();
   const root = document.getElementById('notice');
@@ -92,7 +95,7 @@ export function showNotice(text, action = null) {
       dismiss();
       action.run();
     }));
-    noticeTimer = setTimeout(clearNotice, kNoticeMs, true);
+    noticeTimer = setTimeout(expireNotice, kNoticeMs);
   }
   root.replaceChildren(element('p', {}, text), ...buttons);
 }
