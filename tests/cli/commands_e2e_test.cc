@@ -420,6 +420,20 @@ TEST(Usage, LogLevelsHaveTheirUsualNames) {
   expect_exit(0, "completion bash --log-level warn");
 }
 
+TEST(Serve, NamesOllamasVariablesThatAreSet) {
+  ::setenv("OLLAMA_HOST", "0.0.0.0:11434", 1);
+  ::setenv("OLLAMA_KEEP_ALIVE", "5m", 1);
+  Process server("serve --model embedded --max-model-len 256 --port 0");
+  ::unsetenv("OLLAMA_HOST");
+  ::unsetenv("OLLAMA_KEEP_ALIVE");
+  const std::string log = server.read_err("[server] serving");
+  EXPECT_THAT(log, HasSubstr("OLLAMA_HOST is ignored; --host and --port set the address"));
+  EXPECT_THAT(log, HasSubstr("OLLAMA_KEEP_ALIVE is ignored"));
+  EXPECT_THAT(log, Not(HasSubstr("OLLAMA_MODELS"))) << "it is not set";
+  server.kill(SIGTERM);
+  EXPECT_EQ(server.wait(), 0);
+}
+
 TEST(Serve, APortIsTakenBeforeTheModelIsRead) {
   EXPECT_THAT(expect_exit(1, "serve /no/such/model --host 192.0.2.1").err,
               AllOf(HasSubstr("--host 192.0.2.1"), Not(HasSubstr("/no/such/model"))));

@@ -1,12 +1,9 @@
-// A server started with a command line that was written for vLLM, or with Ollama's variables.
+// A server started with a command line that was written for vLLM.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "server/e2e/served.h"
-#include "support/process.h"
-#include "support/scratch_directory.h"
 #include "support/shared_data.h"
 
 namespace quire::testing {
@@ -43,21 +40,6 @@ TEST(VllmFlags, CallsMayNameTheModelByItsPathWhichIsListedNowhere) {
   EXPECT_EQ(answer.status, 200) << answer.body;
   EXPECT_EQ(string_at(answer.body, "/model"), "stories15M");
   EXPECT_EQ(server.stop(), 0);
-}
-
-TEST(OllamasVariables, AreNamedInTheLog) {
-  ::setenv("OLLAMA_HOST", "0.0.0.0:11434", 1);
-  ::setenv("OLLAMA_KEEP_ALIVE", "5m", 1);
-  ScratchDirectory scratch;
-  Process server({"serve", "--model", "embedded", "--max-model-len", "256", "--uds",
-                  (scratch.path() / "s.sock").string()});
-  ::unsetenv("OLLAMA_HOST");
-  ::unsetenv("OLLAMA_KEEP_ALIVE");
-  const std::string log = server.read_err("OLLAMA_KEEP_ALIVE is ignored");
-  EXPECT_NE(log.find("OLLAMA_HOST is ignored; --host and --port set the address"),
-            std::string::npos)
-      << log;
-  EXPECT_EQ(log.find("OLLAMA_MODELS"), std::string::npos) << "it is not set";
 }
 
 }  // namespace
