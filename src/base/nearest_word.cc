@@ -6,13 +6,6 @@
 #include <vector>
 
 namespace quire {
-namespace {
-
-std::string_view without_dashes(std::string_view word) {
-  return word.starts_with("--") ? word.substr(2) : word;
-}
-
-}  // namespace
 
 size_t edit_distance(std::string_view from, std::string_view to) {
   // Row i holds the distances from the first i letters of `from` to each prefix of `to`.
@@ -36,7 +29,7 @@ size_t edit_distance(std::string_view from, std::string_view to) {
 std::string nearest_word(std::string_view word, std::span<const std::string> candidates) {
   if (std::ranges::find(candidates, word) != candidates.end()) return "";
   const std::string* best = nullptr;
-  size_t best_distance = without_dashes(word).size() > 4 ? 3 : 2;  // one more than allowed
+  size_t best_distance = word.size() > 4 ? 3 : 2;  // one more than allowed
   for (const std::string& candidate : candidates) {
     const size_t longer = std::max(word.size(), candidate.size());
     const size_t shorter = std::min(word.size(), candidate.size());
@@ -46,11 +39,7 @@ std::string nearest_word(std::string_view word, std::span<const std::string> can
     best = &candidate;
     best_distance = distance;
   }
-  if (best != nullptr) return *best;
-  const bool is_flag = word.starts_with("--") && word.size() > 4;
-  const auto longer = std::ranges::find_if(
-      candidates, [&](const std::string& name) { return is_flag && name.starts_with(word); });
-  return longer == candidates.end() ? "" : *longer;
+  return best == nullptr ? "" : *best;
 }
 
 }  // namespace quire

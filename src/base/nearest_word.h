@@ -12,8 +12,7 @@ namespace quire {
 size_t edit_distance(std::string_view from, std::string_view to);
 
 // The candidate with the least edit distance to `word`, at most 1, or at most 2 if `word` has more
-// than four letters besides leading dashes. Otherwise the first candidate that begins with `word`,
-// if this is "--" and at least three letters. Empty: there is none, or `word` is a candidate.
+// than four letters. Empty: no candidate is near, or `word` is a candidate.
 std::string nearest_word(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace quire

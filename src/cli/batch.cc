@@ -22,7 +22,7 @@
 #include "cli/model_service.h"
 #include "cli/output.h"
 #include "cli/pull.h"
-#include "cli/serve.h"
+#include "cli/serve_flags.h"
 #include "cli/serve_steps.h"
 #include "server/service.h"
 
@@ -246,11 +246,7 @@ Result<int> run(BatchOptions& options) {
     print_stderr("{} has {} of {} responses\n", options.files[1], requests.num_read(), num_total);
   }
   if (requests.num_read() < num_total) {
-    if (options.serve.engine.model.empty()) {
-      DefaultModel chosen = default_model();
-      print_stderr("{}\n", chosen.note);
-      options.serve.engine.model = std::move(chosen.model);
-    }
+    use_default_model(&options.serve.engine.model);
     QUIRE_RETURN_IF_ERROR(pull_missing_model(options.serve.engine));
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, load_engine(options.serve.engine));
     QUIRE_RETURN_IF_ERROR(run_on(std::move(engine), options.serve, requests, output));

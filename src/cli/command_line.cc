@@ -191,7 +191,7 @@ class Reader {
     if (!elsewhere.empty()) return "is a flag of " + elsewhere;
     std::vector<std::string> known = {"--help"};
     for (const Flag& flag : line_.command->flags.flags()) known.push_back(flag.name);
-    const std::string meant = nearest_word(name, known);
+    const std::string meant = nearest_flag(name, known);
     return meant.empty() ? "is no flag of this command"
                          : fmt::format("is no flag of this command; did you mean {}?", meant);
   }

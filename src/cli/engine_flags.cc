@@ -102,8 +102,13 @@ struct SettingFlag {
       if (setting.notation == Notation::kBackend) flags.last().value_name = "NAME";
     } else if (setting.notation == Notation::kFile) {
       flags.file(name, target, help);
+      flags.last().reserved = choices_of(setting).values;
     } else if (setting.notation == Notation::kDirectory) {
       flags.directory(name, target, help);
+      flags.last().reserved = choices_of(setting).values;
+    } else if (setting.notation == Notation::kModel) {
+      flags.directory(name, target, help);
+      flags.last().takes_model_name = true;
     } else if (setting.notation == Notation::kJson) {
       // A wrong value ends the command before the model is read.
       const auto parse = [check =
@@ -239,6 +244,13 @@ DefaultModel default_model() {
                                      "the binary",
                                      hub::kDefaultModel, file.parent_path().parent_path().string(),
                                      hub::kEmbeddedModel)};
+}
+
+void use_default_model(std::string* model) {
+  if (!model->empty()) return;
+  DefaultModel chosen = default_model();
+  print_stderr("{}\n", chosen.note);
+  *model = std::move(chosen.model);
 }
 
 Status set_model(std::string_view word, EngineConfig* config) {

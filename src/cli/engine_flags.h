@@ -44,6 +44,8 @@ struct DefaultModel {
   std::string note;   // a line for the user that says which model it is, and why
 };
 DefaultModel default_model();
+// Sets an empty `model` to the default model, and prints the note on standard error.
+void use_default_model(std::string* model);
 
 // Flags for commands that render conversations.
 void add_chat_flags(FlagSet& flags, EngineConfig* config);

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "base/ascii.h"
+#include "base/nearest_word.h"
 #include "base/text.h"
 #include "cli/unknown_words.h"
 
@@ -161,8 +162,27 @@ Result<std::vector<int32_t>> parse_ids(std::string_view text) {
   return ids;
 }
 
+std::string nearest_flag(std::string_view name, std::span<const std::string> names) {
+  constexpr std::string_view kDashes = "--";
+  constexpr size_t kLeastLetters = 3;
+  const auto letters = [&](std::string_view flag) {
+    return flag.starts_with(kDashes) ? flag.substr(kDashes.size()) : flag;
+  };
+  std::vector<std::string> candidates;
+  for (const std::string& one : names) candidates.emplace_back(letters(one));
+  if (const std::string meant = nearest_word(letters(name), candidates); !meant.empty()) {
+    const auto found = std::ranges::find(candidates, meant) - candidates.begin();
+    return names[static_cast<size_t>(found)];
+  }
+  const bool is_start = name.starts_with(kDashes) && name.size() >= kDashes.size() + kLeastLetters;
+  const auto longer = std::ranges::find_if(
+      names, [&](const std::string& one) { return is_start && one.starts_with(name); });
+  return longer == names.end() ? "" : *longer;
+}
+
 void FlagSet::add(Flag flag) {
   flag.group = group_;
+  flag.belongs_to_server = belongs_to_server_;
   flags_.push_back(std::move(flag));
 }
 

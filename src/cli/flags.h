@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,7 +43,12 @@ struct Flag {
   std::string help = {};
   std::string default_text = {};  // empty: not shown
   std::string group = {};
-  std::vector<std::string> choices = {};  // empty: any
+  std::vector<std::string> choices = {};   // empty: any
+  std::vector<std::string> reserved = {};  // values of a path's flag that are no paths: "off"
+  bool takes_model_name = false;           // instead of a path
+  // Is about the address or the callers of a server. If it serves several models, only itself gets
+  // the flag, and not the processes of the models.
+  bool belongs_to_server = false;
   bool repeatable = false;
   bool takes_several = false;  // takes all values up to the next flag
   bool hidden = false;
@@ -54,8 +60,11 @@ struct Flag {
 // The targets keep their defaults unless the flag is given. They must outlive the parse.
 class FlagSet {
  public:
-  // Sets the --help heading for the flags added after this call.
-  void begin_group(std::string name) { group_ = std::move(name); }
+  // Sets the --help heading for the flags added after this call, and Flag::belongs_to_server.
+  void begin_group(std::string name, bool belongs_to_server = false) {
+    group_ = std::move(name);
+    belongs_to_server_ = belongs_to_server;
+  }
 
   void toggle(std::string name, bool* target, std::string help, bool value = true);
   // Adds vLLM's pair --NAME and --no-NAME for a setting that is on by default. Giving both is an
@@ -119,6 +128,7 @@ class FlagSet {
 
  private:
   std::string group_ = "Options";
+  bool belongs_to_server_ = false;
   std::vector<Flag> flags_;
   std::vector<Check> checks_;
 };
@@ -138,6 +148,11 @@ std::string bytes_text(int64_t count);
 std::vector<std::string_view> split_list(std::string_view text);
 // Parses ids such as "1,2,3".
 Result<std::vector<int32_t>> parse_ids(std::string_view text);
+
+// The name of the flag that a mistyped one, such as "--tempurature", probably means: the most
+// similar name (nearest_word()), or the first that begins with this one, if it has at least three
+// letters. Empty: no name is near.
+std::string nearest_flag(std::string_view name, std::span<const std::string> names);
 
 Status unexpected(std::string_view got, std::string_view expected);
 

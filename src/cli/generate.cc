@@ -424,11 +424,8 @@ Result<std::string> read_prompts(GenerateOptions& options) {
 
 Result<int> run(GenerateOptions& options) {
   QUIRE_ASSIGN_OR_RETURN(std::string input, read_prompts(options));
-  if (options.engine.model.empty() && options.has_prompt()) {  // the example is the embedded one's
-    DefaultModel chosen = default_model();
-    print_stderr("{}\n", chosen.note);
-    options.engine.model = std::move(chosen.model);
-  }
+  // The example without a prompt is the embedded model's.
+  if (options.has_prompt()) use_default_model(&options.engine.model);
   QUIRE_RETURN_IF_ERROR(pull_missing_model(options.engine));
   QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
   report_unread_input(options);

@@ -1,7 +1,7 @@
 // The server's routes on top of a loaded model, for `quire serve` and `quire batch`.
 #pragma once
 
-#include "cli/serve.h"
+#include "cli/serve_flags.h"
 #include "quire/engine.h"
 #include "server/service.h"
 

@@ -1,22 +1,15 @@
-#include "cli/serve.h"
-
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
 
-#include "base/file.h"
 #include "base/heap.h"
 #include "base/json_writer.h"
 #include "base/log.h"
-#include "base/machine.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
 #include "cli/interrupt.h"
@@ -24,9 +17,9 @@
 #include "cli/output.h"
 #include "cli/pull.h"
 #include "cli/running_servers.h"
+#include "cli/serve_flags.h"
 #include "cli/serve_models.h"
 #include "cli/serve_steps.h"
-#include "engine/engine_internals.h"
 #include "engine/sampling_defaults.h"
 #include "server/http/server.h"
 #include "server/service.h"
@@ -217,9 +210,12 @@ Command serve_command() {
   add_models_flags(command.flags, models.get());
   command.positional = model_argument(&options->engine, MissingModel::kIsPulled);
   command.positional->excess = "--models-dir DIR or --models FILE serves several";
-  command.check = [options, models](Complaints& complaints) {
-    check(*options, complaints);
-    check(*options, *models, complaints);
+  command.check = [options, models, plan_only, plan_freed_bytes](Complaints& complaints) {
+    check_serve(*options, complaints);
+    check_models_flags(*options, *models, complaints);
+    if (*plan_freed_bytes != 0 && !*plan_only) {
+      complaints.add("--plan-freed-bytes: expected --plan-only with it");
+    }
   };
   command.run = [options, models, plan_only, plan_freed_bytes, log = command.log]() -> Result<int> {
     if (models->is_set()) return run_supervisor(*options, *models, *log);

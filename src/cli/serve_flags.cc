@@ -1,4 +1,5 @@
-// The flags of `quire serve` and `quire batch`, and the checks of their values.
+#include "cli/serve_flags.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +9,6 @@
 #include <vector>
 
 #include "cli/engine_flags.h"
-#include "cli/serve.h"
 #include "server/access_control.h"
 #include "server/http/client_address.h"
 #include "server/tools/output_parser.h"
@@ -104,7 +104,7 @@ std::vector<std::string> with_auto(std::vector<std::string> names) {
 
 void add_network_flags(FlagSet& flags, ServeOptions* options) {
   http::ServerConfig& transport = options->transport;
-  flags.begin_group("Network");
+  flags.begin_group("Network", /*belongs_to_server=*/true);
   flags.text("--host", "ADDRESS", &transport.host, "Address to listen on");
   flags.number("--port", &transport.port, {.min = 0, .max = 65535}, "Port; 0: any free one");
   flags.file("--uds", &transport.uds, "Listen on this Unix socket instead of --host and --port");
@@ -118,9 +118,6 @@ void add_network_flags(FlagSet& flags, ServeOptions* options) {
   flags.texts("--trusted-proxies", "CIDR", &transport.trusted_proxies,
               "Proxies whose X-Forwarded-For names the client: addresses, networks or 'unix'; "
               "separated by commas, or repeated");
-  flags.bytes("--max-request-bytes", &options->max_request_bytes, "Largest request body");
-  flags.bytes("--max-total-request-bytes", &options->max_total_request_bytes,
-              "Largest sum of request bodies that are not parsed yet");
   flags.texts("--allowed-origins", "ORIGIN", &options->service.allowed_origins,
               "Web origins whose pages may send requests (CORS); '*': all; may be repeated");
   flags.texts("--allowed-hosts", "NAME", &options->service.allowed_hosts,
@@ -128,15 +125,20 @@ void add_network_flags(FlagSet& flags, ServeOptions* options) {
               "repeated");
   flags.number("--num-io-threads", &transport.num_threads, {.min = 1, .max = 256},
                "Threads that read and write sockets");
+  flags.begin_group("Network");
+  flags.bytes("--max-request-bytes", &options->max_request_bytes, "Largest request body");
+  flags.bytes("--max-total-request-bytes", &options->max_total_request_bytes,
+              "Largest sum of request bodies that are not parsed yet");
   add_setting(flags, &options->engine, "kv_events_config");
 }
 
 void add_access_flags(FlagSet& flags, ServeOptions* options) {
   server::AdmissionConfig& admission = options->service.admission;
-  flags.begin_group("Access");
+  flags.begin_group("Access", /*belongs_to_server=*/true);
   flags.texts("--api-key", "KEY", &options->api_keys,
               "Key that every route but /health, /ready and /ping needs; may be repeated");
   flags.file("--api-key-file", &options->api_key_file, "File with more keys, one per line");
+  flags.begin_group("Access");
   flags.number("--max-num-queued-reqs", &options->max_num_queued_reqs, {.min = 0, .max = 1 << 20},
                "Most sequences that may wait to run; further requests get 429");
   flags.last().default_text =
@@ -164,6 +166,7 @@ void add_response_flags(FlagSet& flags, ServeOptions* options) {
   flags.texts("--served-model-name", "NAME", &options->service.model_names,
               "Name or names of the model in requests and responses; without it, the directory's");
   flags.last().takes_several = true;
+  flags.last().belongs_to_server = true;
   add_chat_flags(flags, &options->engine);
   add_setting(flags, &options->engine, "generation_config");
   flags.choice("--tool-call-parser", with_auto(server::tool_call_parser_names()),
@@ -187,6 +190,7 @@ void add_serve_flags(FlagSet& flags, ServeOptions* options) {
   add_engine_flags(flags, &options->engine, SeedFlag::kOfEngine);
   flags.toggle("--headless", &options->headless,
                "Refuse to be node 0; vLLM starts the other nodes with it");
+  flags.last().belongs_to_server = true;
 }
 
 void add_batch_flags(FlagSet& flags, ServeOptions* options) {
@@ -198,7 +202,7 @@ void check_batch(const ServeOptions& options, Complaints& complaints) {
   complaints.add(check_model_names(options));
 }
 
-void check(const ServeOptions& options, Complaints& complaints) {
+void check_serve(const ServeOptions& options, Complaints& complaints) {
   complaints.add(check_model_names(options));
   complaints.add(server::ApiKeys::create(options.api_keys, "").status());
   if (options.service.admission.max_concurrency_per_key > 0 && options.api_keys.empty() &&

@@ -1,5 +1,4 @@
-// `quire serve` with several models: the flags of the supervisor, and the models of its INI file or
-// folder.
+// `quire serve` with several models: the flags of the supervisor, and its run.
 #pragma once
 
 #include <string>
@@ -7,8 +6,7 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/serve.h"
-#include "supervisor/model_list.h"
+#include "cli/serve_flags.h"
 
 namespace quire::cli {
 
@@ -26,11 +24,8 @@ struct ModelsOptions {
 
 void add_models_flags(FlagSet& flags, ModelsOptions* options);
 // Finds flags that contradict the supervisor's.
-void check(const ServeOptions& options, const ModelsOptions& given, Complaints& complaints);
-
-// Reads the models, and checks the flags of each of them. The flags of the command line take
-// precedence over those of a section, and these over the section [*].
-Result<std::vector<supervisor::ModelEntry>> read_models(const ModelsOptions& options);
+void check_models_flags(const ServeOptions& options, const ModelsOptions& given,
+                        Complaints& complaints);
 
 Result<int> run_supervisor(const ServeOptions& options, const ModelsOptions& given,
                            const LogOptions& log);

@@ -12,7 +12,7 @@
 
 #include "base/log.h"
 #include "cli/running_servers.h"
-#include "cli/serve.h"
+#include "cli/serve_flags.h"
 #include "quire/status.h"
 #include "server/access_control.h"
 #include "server/http/listen.h"

@@ -36,11 +36,7 @@ struct TokenizeOptions {
 
 // `directory` may be a model's name, too. Without one, takes the default model's.
 Result<std::shared_ptr<const Tokenizer>> load_tokenizer(std::string directory) {
-  if (directory.empty()) {
-    DefaultModel chosen = default_model();
-    print_stderr("{}\n", chosen.note);
-    directory = std::move(chosen.model);
-  }
+  use_default_model(&directory);
   if (!is_embedded(directory)) {
     QUIRE_ASSIGN_OR_RETURN(const hub::FoundModel found,
                            hub::find_model(directory, hub::Needs::kTokenizer));

@@ -102,7 +102,8 @@ bool Setting::is_default(const EngineConfig& config) const {
 }
 
 bool Setting::is_choice() const {
-  return std::ranges::any_of(words, &SettingWord::is_value);
+  const bool is_path = notation == Notation::kFile || notation == Notation::kDirectory;
+  return !is_path && std::ranges::any_of(words, &SettingWord::is_value);
 }
 
 std::string Setting::listed_values() const {

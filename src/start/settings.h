@@ -26,12 +26,13 @@ inline constexpr int kMaxNumBatchedTokens = 1 << 20;
 enum class Notation {
   kPlain,  // one of the words, a number, or a switch
   kText,
-  kFile,
-  kDirectory,
-  kCount,    // 8192, 8k (8000) or 8K (8192)
-  kBytes,    // 1048576, 512M or 4GiB
-  kBackend,  // "auto" or an attention backend; a flag takes only backends of the build
-  kJson,     // an object
+  kFile,       // a path, or one of the words
+  kDirectory,  // a path, or one of the words
+  kModel,      // a path, or a model's name
+  kCount,      // 8192, 8k (8000) or 8K (8192)
+  kBytes,      // 1048576, 512M or 4GiB
+  kBackend,    // "auto" or an attention backend; a flag takes only backends of the build
+  kJson,       // an object
 };
 
 enum class NodeAgreement {

@@ -91,6 +91,8 @@ constexpr auto kDevices = std::to_array<SettingWord>({{"auto"}, {"cpu"}, {"cuda"
 constexpr auto kCores = std::to_array<SettingWord>({{"performance"}, {"all"}});
 constexpr auto kPinnings = std::to_array<SettingWord>({{"auto"}, {"on"}, {"off"}});
 constexpr auto kMeasure = std::to_array<SettingWord>({{"auto"}, {"again"}, {"off"}});
+constexpr auto kPackedWeights = std::to_array<SettingWord>({{"auto"}, {"off"}});
+constexpr auto kTuningTables = std::to_array<SettingWord>({{"builtin"}, {"measured"}});
 constexpr auto kActivations = std::to_array<SettingWord>({{"f32"}, {"bf16"}, {"int8"}});
 constexpr auto kNodeCounts = std::to_array<SettingWord>({{"auto", "0"}});
 
@@ -207,10 +209,10 @@ constexpr auto kSettings = std::to_array<Setting>({
     {MEMBER(model), .nodes = kMayDiffer,
      .help = "A Hugging Face directory, a GGUF file, the name of a pulled model (see quire list), "
              "or embedded, the model in the binary",
-     .group = kModel, .notation = Notation::kDirectory},
+     .group = kModel, .notation = Notation::kModel},
     {MEMBER(tokenizer), .nodes = kMayDiffer,
      .help = "A directory or name with another tokenizer; without it, the model's", .group = kModel,
-     .notation = Notation::kDirectory, .check_conflict = check_tokenizer},
+     .notation = Notation::kModel, .check_conflict = check_tokenizer},
     {MEMBER(chat_template), .nodes = kMayDiffer,
      .help = "Chat template (Jinja); without it, the model's own", .notation = Notation::kFile},
     {MEMBER(allow_special_tokens_in_messages), .nodes = kMayDiffer,
@@ -292,8 +294,8 @@ constexpr auto kSettings = std::to_array<Setting>({
      .help = "Keep the weights as a CPU's kernels read them in a file of this directory, as large "
              "as the model, which the next start maps; auto: in the user's cache directory, for "
              "models of at least 256 MiB; off: pack them at each start",
-     .group = kDevice, .notation = Notation::kDirectory, .only_on = DeviceKind::kCpu,
-     .off_value = "off", .check_conflict = check_packed_weights},
+     .group = kDevice, .words = kPackedWeights, .notation = Notation::kDirectory,
+     .only_on = DeviceKind::kCpu, .off_value = "off", .check_conflict = check_packed_weights},
     {MEMBER(waits_for_packed_weights), .nodes = kMayDiffer},
     {MEMBER(tensor_parallel_size), .nodes = kSame,
      .help = "Devices that share the model, of all nodes together; on a CPU, groups of its threads",
@@ -318,7 +320,7 @@ constexpr auto kSettings = std::to_array<Setting>({
              "GPU) or measured (at start, kept in the user's cache directory); without it, "
              "builtin, or measured on a GPU that the build has no table for; on a CPU builtin "
              "ignores the threads that quire tune measured",
-     .group = kDevice, .notation = Notation::kFile},
+     .group = kDevice, .words = kTuningTables, .notation = Notation::kFile},
     {MEMBER(measure), .nodes = kSame,
      .help =
          "At start, measure which kernels are the fastest here. auto: only what no earlier start "

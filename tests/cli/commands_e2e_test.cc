@@ -165,6 +165,7 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {"serve --allowed-hosts ''", "--allowed-hosts: got ''"},
       {"serve --enable-prefix-caching --no-enable-prefix-caching",
        "contradicts --enable-prefix-caching"},
+      {"serve embedded --plan-freed-bytes 1M", "--plan-freed-bytes: expected --plan-only with it"},
       {"serve -tp 65", "-tp: got '65', expected"},
       {"serve -tp=0", "-tp: got '0', expected"},
       {"serve -m a", "-m: is --model here"},

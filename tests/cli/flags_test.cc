@@ -8,7 +8,6 @@
 #include <regex>
 #include <set>
 
-#include "base/nearest_word.h"
 #include "cli/command_line.h"
 #include "cli/engine_flags.h"
 #include "cli/sampling_flags.h"
@@ -450,32 +449,15 @@ TEST(NameFlags, ReplacesTheFieldsOfTheLibrary) {
   EXPECT_EQ(message("[cut"), "[cut");
 }
 
-TEST(EditDistance, CountsLettersAndSwaps) {
-  EXPECT_EQ(edit_distance("", ""), 0U);
-  EXPECT_EQ(edit_distance("", "abc"), 3U);
-  EXPECT_EQ(edit_distance("abc", ""), 3U);
-  EXPECT_EQ(edit_distance("kitten", "sitting"), 3U);
-  EXPECT_EQ(edit_distance("mesages", "messages"), 1U);
-  EXPECT_EQ(edit_distance("chta", "chat"), 1U);
-}
-
-TEST(Nearest, IsTheMostSimilarWord) {
-  const std::vector<std::string> known = {"chat", "generate", "--help", "--top-p", "--temperature"};
-  EXPECT_EQ(nearest_word("genrate", known), "generate");
-  EXPECT_EQ(nearest_word("--tempurature", known), "--temperature");
-  EXPECT_EQ(nearest_word("--top_p", known), "--top-p");
-  EXPECT_EQ(nearest_word("--temp", known), "--temperature");
-  EXPECT_EQ(nearest_word("cat", known), "chat");
-  EXPECT_EQ(nearest_word("coat", known), "chat");
-}
-
-TEST(Nearest, LeavesOtherWordsAlone) {
-  const std::vector<std::string> known = {"chat", "generate"};
-  EXPECT_EQ(nearest_word("chat", known), "");  // it is a known word
-  EXPECT_EQ(nearest_word("boat", known), "");  // two of four letters differ
-  EXPECT_EQ(nearest_word("frobnicate", known), "");
-  EXPECT_EQ(nearest_word("", known), "");
-  EXPECT_EQ(nearest_word("chat", {}), "");
+TEST(NearestFlag, IsTheMostSimilarName) {
+  const std::vector<std::string> known = {"--help", "--top-p", "--temperature", "--max-tokens"};
+  EXPECT_EQ(nearest_flag("--tempurature", known), "--temperature");
+  EXPECT_EQ(nearest_flag("--top_p", known), "--top-p");
+  EXPECT_EQ(nearest_flag("-help", known), "--help");
+  EXPECT_EQ(nearest_flag("--temp", known), "--temperature");  // the first that begins so
+  EXPECT_EQ(nearest_flag("--ma", known), "");                 // too few letters
+  EXPECT_EQ(nearest_flag("--", known), "");
+  EXPECT_EQ(nearest_flag("--help", known), "");  // it is a known name
 }
 
 }  // namespace

@@ -199,11 +199,17 @@ std::string values_of(const Setting& setting) {
   if (setting.is_choice()) return setting.listed_values();
   if (std::holds_alternative<bool EngineConfig::*>(setting.member)) return "true or false";
   const bool is_text = std::holds_alternative<std::string EngineConfig::*>(setting.member);
+  std::string words;
+  for (const SettingWord& word : setting.words) {
+    if (word.is_value()) words += fmt::format("{} or ", word.word);
+  }
   switch (setting.notation) {
     case Notation::kFile:
-      return "a file";
+      return words + "a file";
     case Notation::kDirectory:
-      return "a directory";
+      return words + "a directory";
+    case Notation::kModel:
+      return "a path or a name";
     case Notation::kBackend:
       return "auto or a backend";
     case Notation::kJson:

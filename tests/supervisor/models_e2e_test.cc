@@ -183,29 +183,27 @@ TEST_F(SeveralModels, AFailedStartReportsTheReason) {
 }
 
 TEST_F(SeveralModels, MistakesEndTheStart) {
-  const auto fails = [&](const std::string& text, const std::string& says) {
+  const auto fails = [&](const std::string& text, const std::vector<std::string>& says) {
     const std::string path = scratch_.write("m.ini", text);
     const SpawnResult result = run_quire(Words{"serve", "--port", "0", "--models", path});
     EXPECT_EQ(result.exit_code, 1) << text;
-    EXPECT_THAT(result.err, HasSubstr(says)) << text;
+    for (const std::string& line : says) EXPECT_THAT(result.err, HasSubstr(line)) << text;
   };
   fails("[a]\nmax-model-lem = 5\n",
-        "m.ini:2: section [a], key 'max-model-lem': is no flag of quire "
-        "serve; did you mean max-model-len?");
-  fails("[a]\nmax-model-len = x\n", "m.ini:2: section [a], key 'max-model-len': got 'x'");
-  fails("[a]\nport = 1\n", "key 'port': is a flag of the supervisor");
-  fails("[a]\nenable-prefix-caching = maybe\n", "expected true or false");
-  fails("[a]\nalias = b\n[b]\n", "got the name 'b' twice");
-  fails("[*]\nx = 1\n[a]\n", "section [*], key 'x'");
+        {"m.ini:2: section [a], key 'max-model-lem': is no flag of quire "
+         "serve; did you mean max-model-len?"});
+  fails("[a]\nmax-model-len = x\n", {"m.ini:2: section [a], key 'max-model-len': got 'x'"});
+  fails("[a]\nport = 1\n", {"key 'port': is a flag of the supervisor"});
+  fails("[a]\nenable-prefix-caching = maybe\n", {"expected true or false"});
+  fails("[a]\nalias = b\n[b]\n", {"got the name 'b' twice"});
+  fails("[*]\nx = 1\n[a]\n", {"section [*], key 'x'"});
   fails("[a]\nctx-size = 4096\nx = 1\n[b]\nLLAMA_ARG_CTX_SIZE = 1\nngl = 9\n",
-        "m.ini:2: section [a], key 'ctx-size': is max-model-len here\n");
-  fails("[a]\nctx-size = 4096\nx = 1\n[b]\nLLAMA_ARG_CTX_SIZE = 1\nngl = 9\n",
-        "m.ini:5: section [b], key 'LLAMA_ARG_CTX_SIZE': is max-model-len here\n");
-  fails("[a]\nctx-size = 4096\nx = 1\n[b]\nLLAMA_ARG_CTX_SIZE = 1\nngl = 9\n",
-        "m.ini:6: section [b], key 'ngl': is not needed");
-  fails("[*]\n", "got no section");
-  fails("", "got no section");
-  fails("[a\n", "m.ini:1:");
+        {"m.ini:2: section [a], key 'ctx-size': is max-model-len here\n",
+         "m.ini:5: section [b], key 'LLAMA_ARG_CTX_SIZE': is max-model-len here\n",
+         "m.ini:6: section [b], key 'ngl': is not needed"});
+  fails("[*]\n", {"got no section"});
+  fails("", {"got no section"});
+  fails("[a\n", {"m.ini:1:"});
   const auto refused = [](const std::string& flags, const std::string& says) {
     const SpawnResult result = run_quire("serve --port 0 " + flags);
     EXPECT_EQ(result.exit_code, 2) << flags;
@@ -220,6 +218,8 @@ TEST_F(SeveralModels, MistakesEndTheStart) {
   refused("embedded --models-dir .", "or one model, got embedded as well");
   refused("--models-dir . --served-model-name x",
           "--served-model-name: expected it with one model");
+  refused("--models-dir . --plan-only --plan-freed-bytes 1M",
+          "--plan-freed-bytes: expected it with one model");
   refused("embedded --sleep-idle-seconds 5", "expected --models-dir or --models with them");
 }
 

@@ -379,7 +379,8 @@ FieldError GenerationFields::read(const Path& path, std::string_view name, Eleme
 
 FieldError GenerationFields::read_or_report(std::string_view name, Element value) {
   FieldError error;
-  if (!read_known(name, name, value, error) && can_stand_in_header(name)) {
+  if (read_known(name, name, value, error)) return error;
+  if (can_stand_in_header(name) && request_.ignored.size() < kMaxIgnored) {
     ignore_part(std::string(name), request_.ignored);
   } else {
     ++request_.num_unnamed_ignored;

@@ -52,7 +52,7 @@ void add_serve_flags(FlagSet& flags, ServeOptions* options);
 void add_batch_flags(FlagSet& flags, ServeOptions* options);
 
 // Finds contradictions, values that are never valid, and flags that could have no effect.
-void check(const ServeOptions& options, Complaints& complaints);
+void check_serve(const ServeOptions& options, Complaints& complaints);
 void check_batch(const ServeOptions& options, Complaints& complaints);
 
 }  // namespace quire::cli
