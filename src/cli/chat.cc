@@ -28,6 +28,8 @@
 #include "cli/pull.h"
 #include "cli/running_servers.h"
 #include "engine/sampling_defaults.h"
+#include "hub/cache/model_cache.h"
+#include "hub/cache/named_models.h"
 #include "start/settings.h"
 #include "start/speculation.h"
 
@@ -44,12 +46,6 @@ struct ChatOptions {
   bool keeps_history = true;
   bool wraps_words = true;
 };
-
-// "~/x" in the user's home.
-std::string expanded(const std::string& path) {
-  const char* home = std::getenv("HOME");
-  return path.starts_with("~/") && home != nullptr ? home + path.substr(1) : path;
-}
 
 // Reads lines and performs them until the input ends.
 class Session {
@@ -160,9 +156,9 @@ class Session {
         write_stderr(conversation_.described());
         return {};
       case ChatAction::kSave:
-        return save(expanded(line.text));
+        return save(hub::expanded(line.text).string());
       case ChatAction::kLoad:
-        return load(expanded(line.text));
+        return load(hub::expanded(line.text).string());
       case ChatAction::kStats:
         print_stats();
         return {};
@@ -282,8 +278,8 @@ std::string key_of(const ChatOptions& options) {
   return options.api_key.empty() && key != nullptr ? key : options.api_key;
 }
 
-// The model in the record of a server: by its files or, for a model that is not on this machine
-// under this name, by the server's name of it. Null: the server does not have the model.
+// Finds the model in a server's record: by its path, or by its name if this machine does not have
+// the model. Null: the server does not have the model.
 const ServedModel* find_served(const ServerRecord& record, const std::string& model,
                                const std::string& path) {
   const auto found = std::ranges::find_if(record.models, [&](const ServedModel& served) {
@@ -292,8 +288,8 @@ const ServedModel* find_served(const ServerRecord& record, const std::string& mo
   return found == record.models.end() ? nullptr : &*found;
 }
 
-// A server of this user that has the model; null: none can be used, and a line says why not if
-// there is one.
+// Connects to a server of this user that has the model. Null: no server can be used; if one has the
+// model, a printed line states the reason.
 std::unique_ptr<ChatModel> find_server(const ChatOptions& options) {
   if (!options.finds_servers) return nullptr;
   const std::string path = model_path(options.engine.model);
@@ -325,12 +321,10 @@ Result<std::unique_ptr<ChatModel>> open_server(const ChatOptions& options) {
 
 Result<int> talk(std::unique_ptr<ChatModel> model, const ChatOptions& options) {
   QUIRE_RETURN_IF_ERROR(model->check_system(options.system));
-  // A server whose context is unknown does not tell its sampling values either.
-  const std::string sampling =
-      model->max_model_len() == 0
-          ? "the server's defaults"
-          : describe(options.settings.sampling.applied_to(model->sampling_defaults()));
-  print_stderr("(sampling: {})\n", sampling);
+  const std::optional<SamplingDefaults> defaults = model->sampling_defaults();
+  print_stderr("(sampling: {})\n", defaults
+                                       ? describe(options.settings.sampling.applied_to(*defaults))
+                                       : kUnknownDefaults);
   return Session(std::move(model), options).run();
 }
 
@@ -339,11 +333,7 @@ Result<int> run(ChatOptions& options) {
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<ChatModel> server, open_server(options));
     return talk(std::move(server), options);
   }
-  if (options.engine.model.empty()) {
-    DefaultModel chosen = default_model();
-    print_stderr("{}\n", chosen.note);
-    options.engine.model = std::move(chosen.model);
-  }
+  use_default_model(&options.engine.model);
   if (std::unique_ptr<ChatModel> server = find_server(options)) {
     return talk(std::move(server), options);
   }

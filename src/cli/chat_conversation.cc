@@ -32,8 +32,9 @@ constexpr ChatCommand kCommands[] = {
     {"/system", ChatAction::kSystem, Argument::kOptional, "/system [TEXT]",
      "show or set the system message; - removes it"},
     {"/set", ChatAction::kSet, Argument::kRequired, "/set NAME VALUE",
-     "set a sampling value (temperature, top_p, seed, …), without VALUE to its default; or\n"
-     "                /set think, /set nothink"},
+     "set a sampling value (temperature, top_p, seed, …), without VALUE to its default"},
+    {"/set think", ChatAction::kSet, Argument::kNone, "/set think",
+     "let the model reason; /set nothink: do not"},
     {"/show", ChatAction::kShow, Argument::kNone, "/show",
      "show the model, the sampling values and the system message"},
     {"/save", ChatAction::kSave, Argument::kRequired, "/save FILE",
@@ -63,21 +64,19 @@ std::string_view command_word(std::string_view line) {
   return is_command ? word : "";
 }
 
-// The bytes of "/system", or of "/set system", Ollama's form of it; 0: the line begins with
-// neither.
-size_t system_command_size(std::string_view line) {
-  constexpr std::string_view kSystem = "system";
+// The line with "/system" in place of "/set system", Ollama's form of it.
+std::string in_own_form(std::string_view line) {
   const std::string_view word = command_word(line);
-  if (word == "/system") return word.size();
-  if (word != "/set") return 0;
   const size_t begin = std::min(line.find_first_not_of(" \t", word.size()), line.size());
   const size_t end = std::min(line.find_first_of(" \t\r\n", begin), line.size());
-  return line.substr(begin, end - begin) == kSystem ? end : 0;
+  if (word != "/set" || line.substr(begin, end - begin) != "system") return std::string(line);
+  return fmt::format("/system{}", line.substr(end));
 }
 
 // The position at which a text of several lines may begin: of the message, or after "/system ".
 size_t text_position(std::string_view typed) {
-  const size_t begin = system_command_size(typed);
+  const std::string_view word = command_word(typed);
+  const size_t begin = word == "/system" ? word.size() : 0;
   const size_t at = typed.find_first_not_of(" \t", begin);
   return at == std::string_view::npos ? typed.size() : at;
 }
@@ -123,15 +122,12 @@ Status check_roles(const std::vector<ChatMessage>& messages, std::string_view so
 
 Result<ChatLine> parse_chat_line(std::string_view typed) {
   if (!is_valid_utf8(typed)) return invalid_argument("[chat] the line is not valid UTF-8");
-  const std::string_view word = command_word(typed);
-  if (const size_t size = system_command_size(typed); size > 0) {
-    return ChatLine{.action = ChatAction::kSystem,
-                    .text = std::string(trimmed(typed.substr(size)))};
-  }
+  const std::string own = in_own_form(typed);
+  const std::string_view word = command_word(own);
   if (word.empty()) return ChatLine{.action = ChatAction::kSay, .text = std::string(typed)};
   const auto found = std::ranges::find(kCommands, word, &ChatCommand::name);
   if (found == std::end(kCommands)) return unknown_command(word);
-  const std::string_view argument = trimmed(typed.substr(word.size()));
+  const std::string_view argument = trimmed(std::string_view(own).substr(word.size()));
   if (found->argument == Argument::kRequired && argument.empty()) {
     return invalid_argument(fmt::format("[chat] expected {}", found->usage));
   }
@@ -143,14 +139,16 @@ Result<ChatLine> parse_chat_line(std::string_view typed) {
 }
 
 bool is_open_text(std::string_view typed) {
-  const std::string_view text = typed.substr(text_position(typed));
+  const std::string own = in_own_form(typed);
+  const std::string_view text = std::string_view(own).substr(text_position(own));
   return text.starts_with(kTextMark) &&
          find_text(text, kTextMark, kTextMark.size()) == std::string_view::npos;
 }
 
 std::string without_text_marks(std::string_view typed) {
-  const size_t at = text_position(typed);
-  std::string_view text = typed.substr(at);
+  const std::string own = in_own_form(typed);
+  const size_t at = text_position(own);
+  std::string_view text = std::string_view(own).substr(at);
   if (!text.starts_with(kTextMark)) return std::string(typed);
   text.remove_prefix(kTextMark.size());
   const size_t end = text.find(kTextMark);
@@ -158,7 +156,7 @@ std::string without_text_marks(std::string_view typed) {
   if (end != std::string_view::npos) plain += text.substr(end + kTextMark.size());
   if (plain.starts_with('\n')) plain.erase(0, 1);
   if (plain.ends_with('\n')) plain.pop_back();
-  return std::string(typed.substr(0, command_word(typed).empty() ? 0 : at)) + plain;
+  return own.substr(0, command_word(own).empty() ? 0 : at) + plain;
 }
 
 std::vector<std::string> chat_command_names() {

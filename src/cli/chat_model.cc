@@ -34,11 +34,7 @@ class LocalModel final : public ChatModel {
   std::string name() const override { return engine_.model_info().name; }
   int max_model_len() const override { return engine_.model_info().max_model_len; }
 
-  SamplingDefaults sampling_defaults() const override {
-    SamplingDefaults defaults = engine_.sampling_defaults(SamplingFallback::kChat);
-    defaults.params.max_tokens = max_model_len();
-    return defaults;
-  }
+  std::optional<SamplingDefaults> sampling_defaults() const override { return defaults(); }
 
   bool can_switch_thinking() const override {
     server::RequestDefaults defaults;
@@ -59,7 +55,7 @@ class LocalModel final : public ChatModel {
   Result<ChatAnswer> answer(const std::vector<ChatMessage>& messages, const ChatSettings& settings,
                             uint64_t attempt, const Show& show) override {
     Request request;
-    request.sampling = settings.sampling.applied_to(sampling_defaults().params);
+    request.sampling = settings.sampling.applied_to(defaults().params);
     // The default seed of a prompt never changes.
     if (attempt > 0) request.sampling.seed = request.sampling.seed.value_or(0) + attempt;
     QUIRE_ASSIGN_OR_RETURN(request.prompt_token_ids, encode(messages, settings));
@@ -77,6 +73,12 @@ class LocalModel final : public ChatModel {
   }
 
  private:
+  SamplingDefaults defaults() const {
+    SamplingDefaults values = engine_.sampling_defaults(SamplingFallback::kChat);
+    values.params.max_tokens = max_model_len();
+    return values;
+  }
+
   Result<std::vector<int32_t>> encode(const std::vector<ChatMessage>& messages,
                                       const ChatSettings& settings) const {
     using jinja::Value;

@@ -38,14 +38,17 @@ struct ChatAnswer {
   AnswerStats stats;
 };
 
+// Describes the sampling defaults of a server that does not report them.
+inline constexpr const char* kUnknownDefaults = "the server's defaults";
+
 class ChatModel {
  public:
   virtual ~ChatModel() = default;
 
   virtual std::string name() const = 0;
   virtual int max_model_len() const = 0;  // 0: unknown
-  // The values without the user's flags. max_tokens is the context.
-  virtual SamplingDefaults sampling_defaults() const = 0;
+  // The values without the user's flags, of which max_tokens is the context; nullopt: unknown.
+  virtual std::optional<SamplingDefaults> sampling_defaults() const = 0;
   // Whether the template reads enable_thinking, as far as it is known.
   virtual bool can_switch_thinking() const = 0;
   // Fails if the template does not accept this system message.

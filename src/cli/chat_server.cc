@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "base/json.h"
@@ -209,12 +210,13 @@ class ServerModel final : public ChatModel {
 
   Status connect(const std::string& model) {
     QUIRE_RETURN_IF_ERROR(read_model(model));
+    is_connected_ = true;
     return read_template();
   }
 
   std::string name() const override { return name_; }
   int max_model_len() const override { return context_; }
-  SamplingDefaults sampling_defaults() const override { return defaults_; }
+  std::optional<SamplingDefaults> sampling_defaults() const override { return defaults_; }
   bool can_switch_thinking() const override { return can_switch_thinking_; }
 
   Status check_system(const std::string& system) const override {
@@ -279,7 +281,6 @@ class ServerModel final : public ChatModel {
       context_ = int_of(one, "max_model_len");
       Element values;
       is_unloaded_ = context_ == 0 && !one["status"].get(values);
-      if (is_unloaded_) defaults_.source = "a server that has not read the model's own";
       if (!one["sampling_defaults"].get(values)) read_defaults(values);
       return {};
     }
@@ -316,18 +317,20 @@ class ServerModel final : public ChatModel {
         *client,
         {.method = std::move(method), .target = std::move(target), .body = std::move(body)},
         kMaxResponseBytes, CancelScope::interrupted);
-    if (!response.ok()) return name_.empty() ? response.status() : lost(response.status());
+    if (!response.ok()) return is_connected_ ? lost(response.status()) : response.status();
     if (response->status != kOk) return error_of(server_, response->status, response->body);
     return JsonDocument::parse(response->body, "response of " + server_);
   }
 
   void read_defaults(Element values) {
+    SamplingDefaults defaults;
     for (const SamplingField& field : sampling_fields()) {
       Element value;
-      if (!values[field.name].get(value)) (void)set_sampling_field(field, value, defaults_.params);
+      if (!values[field.name].get(value)) (void)set_sampling_field(field, value, defaults.params);
     }
-    defaults_.params.max_tokens = context_;
-    defaults_.source = text_of(values, "source");
+    defaults.params.max_tokens = context_;
+    defaults.source = text_of(values, "source");
+    defaults_ = std::move(defaults);
   }
 
   // Other servers than Quire and vLLM do not tell their template.
@@ -342,11 +345,12 @@ class ServerModel final : public ChatModel {
 
   const http_client::ClientConfig config_;
   const std::string server_;
+  bool is_connected_ = false;
   std::string name_;
   int context_ = 0;
-  bool is_unloaded_ =
-      false;  // a server of several models tells the context after the first request
-  SamplingDefaults defaults_ = {.params = {}, .source = "the server"};
+  // A server of several models reports the context after the first request.
+  bool is_unloaded_ = false;
+  std::optional<SamplingDefaults> defaults_;
   bool can_switch_thinking_ = true;
 };
 

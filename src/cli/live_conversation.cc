@@ -153,19 +153,21 @@ Result<std::string> LiveConversation::set(std::string_view words) {
         meant.empty() ? "" : fmt::format("did you mean {}? ", meant), fmt::join(names, ", ")));
   }
   const SamplingField& field = *find_sampling_field(name);
+  const Status status = set_field(field, value);
+  if (!status.ok()) {
+    return Status(status.code(), fmt::format("[chat] /set {}: {}", name, status.message()));
+  }
+  return settings_.sampling.gives(field) ? fmt::format("set {}", words)
+                                         : fmt::format("{} has its default again", name);
+}
+
+Status LiveConversation::set_field(const SamplingField& field, std::string_view value) {
   const bool is_switch = std::holds_alternative<bool SamplingParams::*>(field.member);
   if (value.empty() && !is_switch) {
     settings_.sampling.unset(field);
-    return fmt::format("{} has its default again", name);
+    return {};
   }
-  if (const Status status = set(field, value.empty() ? "true" : value); !status.ok()) {
-    return Status(status.code(), fmt::format("[chat] /set {}: {}", name, status.message()));
-  }
-  return fmt::format("set {}", words);
-}
-
-Status LiveConversation::set(const SamplingField& field, std::string_view value) {
-  const bool is_switch = std::holds_alternative<bool SamplingParams::*>(field.member);
+  if (is_switch && value.empty()) value = "true";
   if (is_switch && value != "true" && value != "false") return unexpected(value, "true or false");
   const bool is_text =
       std::holds_alternative<std::vector<std::string> SamplingParams::*>(field.member);
@@ -183,10 +185,11 @@ std::string LiveConversation::described() const {
   if (model_->max_model_len() > 0) {
     text += fmt::format("context: {} tokens\n", model_->max_model_len());
   }
-  text += fmt::format("sampling: {}\n", describe(values));
-  const SamplingParams defaults = model_->sampling_defaults().params;
+  const std::optional<SamplingDefaults> known = model_->sampling_defaults();
+  text += fmt::format("sampling: {}\n", known ? describe(values) : kUnknownDefaults);
+  const SamplingParams defaults = known.value_or(SamplingDefaults()).params;
   for (const SamplingField& field : sampling_fields()) {
-    if (field.has_model_default) continue;  // the line above has it
+    if (known && field.has_model_default) continue;  // the line above has it
     const std::string value = json_of(field, values.params);
     if (value != json_of(field, defaults)) text += fmt::format("{}: {}\n", field.name, value);
   }
@@ -250,7 +253,7 @@ void LiveConversation::report_cut() const {
 }
 
 SamplingDefaults LiveConversation::sampling() const {
-  return settings_.sampling.applied_to(model_->sampling_defaults());
+  return settings_.sampling.applied_to(model_->sampling_defaults().value_or(SamplingDefaults()));
 }
 
 }  // namespace quire::cli

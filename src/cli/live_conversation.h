@@ -40,7 +40,8 @@ class LiveConversation {
   std::string described() const;
 
  private:
-  Status set(const SamplingField& field, std::string_view value);
+  // An empty value turns a switch on, and gives any other field its default again.
+  Status set_field(const SamplingField& field, std::string_view value);
   Status answer(std::vector<ChatMessage> attempt);
   Result<int> fit(std::vector<ChatMessage>& messages) const;
   Result<ChatAnswer> ask(const std::vector<ChatMessage>& messages);

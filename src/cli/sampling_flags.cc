@@ -196,10 +196,14 @@ void SamplingFlags::unset(const SamplingField& field) {
   std::erase_if(edits_, [&](const Edit& edit) { return edit.field == &field; });
 }
 
+bool SamplingFlags::gives(const SamplingField& field) const {
+  return std::ranges::find(edits_, &field, &Edit::field) != edits_.end();
+}
+
 void SamplingFlags::write_given(JsonWriter& json) const {
   const SamplingParams params = applied_to(SamplingParams());
   for (const SamplingField& field : sampling_fields()) {
-    if (std::ranges::find(edits_, &field, &Edit::field) == edits_.end()) continue;
+    if (!gives(field)) continue;
     json.key(field.name);
     std::visit([&](auto member) { ValueWriter{json}(params.*member); }, field.member);
   }

@@ -35,10 +35,10 @@ class SamplingFlags {
              std::string_view source = "the command line");
   // Forgets all values of the field.
   void unset(const SamplingField& field);
+  bool gives(const SamplingField& field) const;
   bool any_given() const { return !edits_.empty(); }
   SamplingParams applied_to(SamplingParams defaults) const;
-  // Also adds the sources of values that replace a default, such as the command line, to the
-  // source.
+  // Also appends to the source where replacing values came from, such as 'the command line'.
   SamplingDefaults applied_to(SamplingDefaults defaults) const;
   // Writes the given fields into the object of a request to a server.
   void write_given(JsonWriter& json) const;

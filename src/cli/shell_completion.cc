@@ -108,9 +108,15 @@ std::string zsh_arguments(const Command& command) {
     const std::string action = positional.choices.empty()
                                    ? zsh_action(positional.kind)
                                    : fmt::format("({})", joined(positional.choices));
-    arguments += fmt::format(
-        " \\\n    {}", shell_quoted(fmt::format("{}:{}:{}", positional.max_words > 1 ? "*" : "1",
-                                                positional.name, action)));
+    const auto add = [&](std::string_view place) {
+      arguments += fmt::format(
+          " \\\n    {}", shell_quoted(fmt::format("{}:{}:{}", place, positional.name, action)));
+    };
+    if (positional.max_words == Positional::kAnyNumber) {
+      add("*");
+    } else {
+      for (size_t i = 1; i <= positional.max_words; ++i) add(std::to_string(i));
+    }
   }
   return arguments;
 }

@@ -80,7 +80,7 @@ constexpr ForeignFlag kForeignFlags[] = {
      "is not supported: requests set the values, or the model's generation_config.json"},
     {"--scheduling-policy", kRefused,
      "is not needed: --allow-request-priority lets requests set their priority"},
-    {"--root-path", kRefused, "is the work of a proxy: it removes the prefix of the path"},
+    {"--root-path", kRefused, "is not supported: a proxy removes the prefix of the path"},
     {"--shutdown-timeout", kNamed, "--drain-timeout"},
     {"--flash-attn", kIgnored, kIsAlwaysSo},
     {"-fa", kIgnored, kIsAlwaysSo},
@@ -118,7 +118,7 @@ constexpr ForeignFlag kForeignFlags[] = {
      "is not needed: a model stays loaded until its command ends, and quire serve --models-dir DIR "
      "--sleep-idle-seconds N unloads it after N seconds without requests"},
     {"--think", kRefused, "is /set think or /set nothink in quire chat", kNoValue},
-    {"--hidethinking", kRefused, "is not there; /set nothink in quire chat ends the reasoning",
+    {"--hidethinking", kRefused, "is not supported; /set nothink in quire chat ends the reasoning",
      kNoValue},
     {"--verbose", kRefused,
      "is /stats in quire chat; quire generate prints the speed on standard error", kNoValue},

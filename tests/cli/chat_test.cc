@@ -59,7 +59,7 @@ TEST(ChatLine, TextsOfSeveralLinesStandBetweenMarks) {
   EXPECT_EQ(without_text_marks("/system \"\"\"a\nb\"\"\""), "/system a\nb");
   EXPECT_EQ(without_text_marks(R"(say """this""")"), R"(say """this""")");
   EXPECT_TRUE(is_open_text(R"(/set system """a)"));
-  EXPECT_EQ(without_text_marks("/set system \"\"\"a\nb\"\"\""), "/set system a\nb");
+  EXPECT_EQ(without_text_marks("/set system \"\"\"a\nb\"\"\""), "/system a\nb");
 }
 
 // --- Word wrap ---
@@ -127,7 +127,8 @@ class SilentModel final : public ChatModel {
  public:
   std::string name() const override { return "silent"; }
   int max_model_len() const override { return 64; }
-  SamplingDefaults sampling_defaults() const override {
+  std::optional<SamplingDefaults> sampling_defaults() const override {
+    if (!knows_defaults_) return std::nullopt;
     SamplingDefaults defaults;
     defaults.params.max_tokens = 64;
     return defaults;
@@ -149,6 +150,7 @@ class SilentModel final : public ChatModel {
   }
 
   bool thinks_ = false;
+  bool knows_defaults_ = true;
 };
 
 TEST(ChatSettings, AreSetByName) {
@@ -187,6 +189,15 @@ TEST(ChatSettings, AreShownAndUnset) {
   }
   EXPECT_THAT(chat.described(), AllOf(Not(HasSubstr("stop")), Not(HasSubstr("/set")),
                                       Not(HasSubstr("command line"))));
+}
+
+TEST(ChatSettings, AreShownWithoutKnownDefaults) {
+  auto model = std::make_unique<SilentModel>();
+  model->knows_defaults_ = false;
+  LiveConversation chat(std::move(model), {}, "", false);
+  EXPECT_TRUE(chat.set("temperature 0.25").ok());
+  EXPECT_THAT(chat.described(), AllOf(HasSubstr("sampling: the server's defaults\n"),
+                                      HasSubstr("temperature: 0.25\n"), Not(HasSubstr("top_p"))));
 }
 
 TEST(ChatSettings, FaultsAreNamed) {

@@ -127,6 +127,17 @@ TEST(ShellCompletion, HasEveryCommandAndFlag) {
   EXPECT_THAT(bash, Not(HasSubstr("--trust-remote-code")));
 }
 
+TEST(ShellCompletion, CompletesAsManyArgumentsAsTheCommandTakes) {
+  Command command;
+  command.name = "x";
+  command.positional = {.name = "FILE", .help = "", .kind = ValueKind::kFile, .max_words = 2};
+  EXPECT_THAT(zsh_completion(command),
+              AllOf(HasSubstr("'1:FILE:_files'"), HasSubstr("'2:FILE:_files'"),
+                    Not(HasSubstr("'3:FILE")), Not(HasSubstr("'*:FILE"))));
+  command.positional->max_words = Positional::kAnyNumber;
+  EXPECT_THAT(zsh_completion(command), HasSubstr("'*:FILE:_files'"));
+}
+
 TEST(Commands, EachHasAnExampleAndUniqueFlags) {
   const std::function<void(const Command&)> check = [&](const Command& command) {
     EXPECT_FALSE(command.example.empty()) << command.name;
