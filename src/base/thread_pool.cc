@@ -23,7 +23,7 @@ BoundThread::BoundThread(std::span<const int> cpus) noexcept {
   if (cpus.empty()) return;
   try {
     std::vector<int> before = thread_affinity();
-    // The destructor needs the former affinity.
+    // The destructor needs the previous affinity.
     const Status bound =
         before.empty()
             ? unavailable("[threads] the kernel does not report the affinity of a thread")

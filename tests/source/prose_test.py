@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDERS = ("src", "include", "tests", "fuzz", "bench", "examples", "cmake", "scripts", ".ci")
-CODE = {".h", ".cc", ".cu", ".cuh", ".inc"}
+CODE = {".h", ".cc", ".cu", ".cuh", ".inc", ".js"}
 SCRIPTS = {".cmake", ".py", ".sh"}
 COMMENT = re.compile(r"(?:^|\s)//+\s?(.*)$")
 SCRIPT_COMMENT = re.compile(r"(?:^|\s)#\s(.*)$")

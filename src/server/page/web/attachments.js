@@ -3,7 +3,7 @@
 import { button, element, showNotice } from './dom.js';
 import { count } from './message.js';
 
-// A longer file has more tokens than the context, whatever its text, so it is not read at all.
+// A longer file has more tokens than the context for any text, so it is not read at all.
 const kMaxBytesPerToken = 32;
 
 // Returns { name, text, numTokens }. Throws an Error whose message is the reason against the file.

@@ -1,7 +1,7 @@
-// How much of a conversation fits in the model's context, as pure functions, and the meter of it.
+// The tokens of a conversation that fit in the model's context, as pure functions, and their meter.
 
 const kReplyRoom = 1024; // tokens that are left for the answer if no limit is set
-// A text has no fewer tokens than this, whatever it is, so a longer one is not counted at all.
+// A text has no fewer tokens than this, so a longer one is not counted at all.
 const kMaxBytesPerToken = 32;
 const kTemplateTokens = 256; // more than a chat template adds of its own
 const kNearlyFull = 0.8;

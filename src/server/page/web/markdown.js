@@ -91,7 +91,7 @@ function readQuote(lines, at, depth) {
 }
 
 // Reads the lines of one list item without their indent. Two spaces are enough for a line to belong
-// to the item: models indent by two, three or four, whatever the marker's width.
+// to the item: models indent by two, three or four with any marker.
 function readItem(lines, at, marker) {
   const indent = marker[1].length;
   const inner = [lines[at].slice(marker[0].length)];
