@@ -29,7 +29,6 @@
 #include "cli/running_servers.h"
 #include "engine/sampling_defaults.h"
 #include "hub/cache/model_cache.h"
-#include "hub/cache/named_models.h"
 #include "start/settings.h"
 #include "start/speculation.h"
 

@@ -30,7 +30,7 @@ struct Positional {
   size_t min_words = 0;
   size_t max_words = 1;  // kAnyNumber: no limit
   // Called once per word, after the setters of all flags. Empty words are refused before.
-  std::function<Status(std::string_view word)> set;
+  std::function<Status(std::string_view word)> set = {};
   std::string excess = {};  // what to do with further words
 };
 

@@ -72,7 +72,7 @@ Result<supervisor::SupervisorConfig> supervisor_config(const ServeOptions& optio
   supervisor::SupervisorConfig config;
   config.service = options.service;
   set_access(options, std::move(port.keys), port.is_local, config.service);
-  const fs::path key_file = folder / "keys";
+  const fs::path key_file = folder / kKeysFile;
   QUIRE_ASSIGN_OR_RETURN(config.process_keys,
                          make_process_keys(config.service.keys.size(), key_file));
   supervisor::PoolConfig& pool = config.pool;

@@ -22,6 +22,20 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
 constexpr std::string_view kFolderPrefix = "quire-serve-";
+constexpr std::string_view kRandomPart = "XXXXXX";  // mkdtemp() replaces it
+
+// Whether a folder can be that of a server: its name and mode are, and it holds nothing but sockets
+// and the file of keys. A user's folder of a similar name must stay.
+bool is_of_server(const fs::path& path) {
+  std::error_code error;
+  if (path.filename().string().size() != kFolderPrefix.size() + kRandomPart.size()) return false;
+  if (fs::status(path, error).permissions() != fs::perms::owner_all) return false;
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (!entry->is_socket(error) && entry->path().filename() != kKeysFile) return false;
+  }
+  return !error;
+}
 
 }  // namespace
 
@@ -48,7 +62,7 @@ void SocketFolder::remove_stale(const fs::path& parent) {
     const fs::file_time_type time = fs::last_write_time(path, ignored);
     if (ignored || fs::file_time_type::clock::now() - time < kLeastAge) continue;
     const Lock lock(path);
-    if (lock.is_held()) fs::remove_all(path, ignored);
+    if (lock.is_held() && is_of_server(path)) fs::remove_all(path, ignored);
   }
 }
 
@@ -59,7 +73,7 @@ Result<std::unique_ptr<SocketFolder>> SocketFolder::create() {
                               ? fs::path(runtime)
                               : fs::temp_directory_path(error);
   remove_stale(parent);
-  std::string path = parent / fmt::format("{}XXXXXX", kFolderPrefix);
+  std::string path = parent / fmt::format("{}{}", kFolderPrefix, kRandomPart);
   if (::mkdtemp(path.data()) == nullptr) {
     return unavailable(
         fmt::format("[supervisor] cannot create {}: {}; expected a folder that may be written "

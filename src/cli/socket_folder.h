@@ -8,6 +8,9 @@
 
 namespace quire::cli {
 
+// The file of the processes' keys in the folder.
+inline constexpr const char* kKeysFile = "keys";
+
 // Only this user may enter the folder. The destructor deletes it.
 class SocketFolder {
  public:

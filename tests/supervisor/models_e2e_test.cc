@@ -152,19 +152,24 @@ TEST_F(SeveralModels, AKilledProcessEndsOnlyItsOwnRequests) {
 
 TEST_F(SeveralModels, AStartRemovesTheFoldersOfKilledServers) {
   const std::filesystem::path parent = std::getenv("TMPDIR");
-  for (const char* const name : {"quire-serve-old", "quire-serve-young", "other"}) {
+  for (const char* const name : {"quire-serve-oldold", "quire-serve-young1", "quire-serve-results",
+                                 "quire-serve-mine00", "other"}) {
     std::filesystem::create_directory(parent / name);
+    std::filesystem::permissions(parent / name, std::filesystem::perms::owner_all);
     std::ofstream(parent / name / "keys") << "key";
-    if (name != std::string_view("quire-serve-young")) {
+    if (std::string_view(name).ends_with("mine00")) std::ofstream(parent / name / "notes") << "x";
+    if (name != std::string_view("quire-serve-young1")) {
       std::filesystem::last_write_time(
           parent / name, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
     }
   }
   Served server({"--models", write_models()});
   ASSERT_TRUE(server.is_up());
-  EXPECT_FALSE(std::filesystem::exists(parent / "quire-serve-old"));
-  EXPECT_TRUE(std::filesystem::exists(parent / "quire-serve-young" / "keys"));
-  EXPECT_TRUE(std::filesystem::exists(parent / "other" / "keys"));
+  EXPECT_FALSE(std::filesystem::exists(parent / "quire-serve-oldold"));
+  EXPECT_TRUE(std::filesystem::exists(parent / "quire-serve-young1" / "keys"));
+  for (const char* const mine : {"quire-serve-results", "quire-serve-mine00", "other"}) {
+    EXPECT_TRUE(std::filesystem::exists(parent / mine / "keys")) << mine;
+  }
   EXPECT_EQ(server.stop(), 0);
 }
 

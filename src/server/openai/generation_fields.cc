@@ -305,11 +305,11 @@ FieldTable<GenerationFields> GenerationFields::table() {
        into<&GenerationFields::best_of_>},
       {{"max_tokens", kTokenLimit, "The most tokens to generate."},
        call<&GenerationFields::read_max_tokens>},
-      {{"n_predict", kTokenLimit, "llama.cpp: as `max_tokens`."},
-       call<&GenerationFields::read_max_tokens>},
+      {{"n_predict", kTokenLimit, "llama.cpp: as `max_tokens`, which takes precedence."},
+       into<&GenerationFields::n_predict_>},
       {{"repeat_penalty", number({.min = kMinRepetitionPenalty, .max = kMaxRepetitionPenalty}),
-        "llama.cpp: as `repetition_penalty`."},
-       call<&GenerationFields::read_repeat_penalty>},
+        "llama.cpp: as `repetition_penalty`, which takes precedence."},
+       into<&GenerationFields::repeat_penalty_>},
       {{"min_tokens", integer(0), "The fewest tokens to generate, at most max_tokens."}, read_row},
       {{"seed",
         schema(
@@ -424,8 +424,14 @@ FieldError GenerationFields::read_max_tokens(const Path& path, Element value) {
   return {};
 }
 
-FieldError GenerationFields::read_repeat_penalty(const Path& path, Element value) {
-  return read_sampling(*find_sampling_field("repetition_penalty"), path, value);
+// The API's own names decide, in whatever order they come.
+FieldError GenerationFields::read_names_of_llama_cpp() {
+  const SamplingField* const penalty = find_sampling_field("repetition_penalty");
+  if (repeat_penalty_ && std::ranges::find(given_, penalty) == given_.end()) {
+    QUIRE_RETURN_IF_FIELD_ERROR(read_sampling(*penalty, "repeat_penalty", *repeat_penalty_));
+  }
+  if (n_predict_ && !max_tokens_) return read_max_tokens("n_predict", *n_predict_);
+  return {};
 }
 
 FieldError GenerationFields::read_prompt_logprobs(const Path& path, Element value) {
@@ -525,6 +531,7 @@ FieldError GenerationFields::read_seed(const Path& path, Element value) {
 }
 
 FieldError GenerationFields::finish(int max_tokens, size_t num_prompts) {
+  QUIRE_RETURN_IF_FIELD_ERROR(read_names_of_llama_cpp());
   if (best_of_ != 0 && best_of_ != sampling_.n) {
     return field_error("best_of", fmt::format("got {}, expected {}, the value of n: every sequence "
                                               "that is generated is returned",

@@ -54,7 +54,7 @@ class GenerationFields {
                              Element value);
   FieldError read_stream_options(const Path& path, Element value);
   FieldError read_max_tokens(const Path& path, Element value);
-  FieldError read_repeat_penalty(const Path& path, Element value);
+  FieldError read_names_of_llama_cpp();
   FieldError read_seed(const Path& path, Element value);
   FieldError read_prompt_logprobs(const Path& path, Element value);
   FieldError read_stop(const Path& path, Element value);
@@ -66,6 +66,8 @@ class GenerationFields {
   const RequestLimits& limits_;
   std::vector<const SamplingField*> given_;  // fields of the body with a default of the model
   std::optional<int> max_tokens_;            // of the body; 0: the rest of the context
+  std::optional<Element> n_predict_;
+  std::optional<Element> repeat_penalty_;
   bool has_stream_options_ = false;
   int best_of_ = 0;  // 0: not given
 };

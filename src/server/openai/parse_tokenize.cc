@@ -57,8 +57,9 @@ FieldError TokenizeFields::finish() {
   }
   const std::optional<Element>& text = content_ ? content_ : prompt_;
   if (text.has_value() == conversation_.messages.has_value()) {
-    return field_error(name, text ? "got both " + name.text() + " and messages, expected one of them"
-                                  : "got neither prompt nor messages, expected one of them");
+    return field_error(name, text
+                                 ? "got both " + name.text() + " and messages, expected one of them"
+                                 : "got neither prompt nor messages, expected one of them");
   }
   request_.add_special_tokens = text.has_value();  // a template renders its own
   if (special_) {

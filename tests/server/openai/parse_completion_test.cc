@@ -174,6 +174,12 @@ TEST(ParseCompletion, TakesTheFieldsOfLlamaCpp) {
     return parsed(R"({"prompt": "a", )" + std::string(more) + "}").engine_request.sampling;
   };
   EXPECT_EQ(sampling(R"("n_predict": 7)").max_tokens, 7);
+  for (const char* const both :
+       {R"("max_tokens": 5, "n_predict": -1, "repetition_penalty": 1.25, "repeat_penalty": 2)",
+        R"("repeat_penalty": 2, "repetition_penalty": 1.25, "n_predict": -1, "max_tokens": 5)"}) {
+    EXPECT_EQ(sampling(both).max_tokens, 5) << both;
+    EXPECT_EQ(sampling(both).repetition_penalty, 1.25F) << both;
+  }
   EXPECT_EQ(sampling(R"("repeat_penalty": 1.5)").repetition_penalty, 1.5F);
   for (const char* const name : {"max_tokens", "n_predict"}) {
     EXPECT_EQ(sampling("\"" + std::string(name) + "\": -1").max_tokens, 0)
