@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 constexpr std::string_view kFolderPrefix = "quire-serve-";
 constexpr std::string_view kRandomPart = "XXXXXX";  // mkdtemp() replaces it
 
-// Whether a folder can be that of a server: its name and mode are, and it holds nothing but sockets
+// Whether a server can have made the folder: the name and mode fit, and it holds nothing but sockets
 // and the file of keys. A user's folder of a similar name must stay.
 bool is_of_server(const fs::path& path) {
   std::error_code error;

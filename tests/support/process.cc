@@ -19,8 +19,21 @@
 #include <fstream>
 #include <utility>
 
+#include "support/scratch_directory.h"
+
 namespace quire::testing {
 namespace {
+
+// The folder of the records by which `quire chat` finds running servers, and of the servers'
+// sockets: one per test program, since a chat of one test would talk to a server of another one.
+class OwnRuntimeFolder {
+ public:
+  OwnRuntimeFolder() { ::setenv("XDG_RUNTIME_DIR", folder_.path().c_str(), 1); }
+
+ private:
+  const ScratchDirectory folder_;
+};
+const OwnRuntimeFolder own_runtime_folder;
 
 // Appends the available bytes to `to`. Closes the stream at its end.
 void drain(int& fd, std::string& to) {
