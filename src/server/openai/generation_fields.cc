@@ -424,7 +424,7 @@ FieldError GenerationFields::read_max_tokens(const Path& path, Element value) {
   return {};
 }
 
-// The API's own names decide, in whatever order they come.
+// The API's own names decide, in any order of the keys.
 FieldError GenerationFields::read_names_of_llama_cpp() {
   const SamplingField* const penalty = find_sampling_field("repetition_penalty");
   if (repeat_penalty_ && std::ranges::find(given_, penalty) == given_.end()) {
