@@ -168,6 +168,7 @@ std::string nearest_flag(std::string_view name, std::span<const std::string> nam
   const auto letters = [&](std::string_view flag) {
     return flag.starts_with(kDashes) ? flag.substr(kDashes.size()) : flag;
   };
+  if (std::ranges::find(names, name) != names.end()) return "";
   std::vector<std::string> candidates;
   for (const std::string& one : names) candidates.emplace_back(letters(one));
   if (const std::string meant = nearest_word(letters(name), candidates); !meant.empty()) {

@@ -151,7 +151,7 @@ Result<std::vector<int32_t>> parse_ids(std::string_view text);
 
 // The name of the flag that a mistyped one, such as "--tempurature", probably means: the most
 // similar name (nearest_word()), or the first that begins with this one, if it has at least three
-// letters. Empty: no name is near.
+// letters. Empty: no name is near, or this is one of them.
 std::string nearest_flag(std::string_view name, std::span<const std::string> names);
 
 Status unexpected(std::string_view got, std::string_view expected);
