@@ -438,7 +438,7 @@ Status GemmRunner::run_next(std::span<const GemmCall> calls, const GemmChoice& c
 Status GemmRunner::run_timed(std::span<const GemmCall> calls, const GemmChoice& choice,
                              bool is_first, size_t num_runs, const Stopwatch& watch) {
   if (is_first) QUIRE_RETURN_IF_ERROR(run_next(calls, choice));
-  QUIRE_RETURN_IF_ERROR(gate_->hold(*context_.stream, [&]() -> Status {
+  const auto enqueue = [&]() -> Status {
     watch.start(*context_.stream);
     for (size_t i = 0; i < num_runs; ++i) {
       run_empty_kernel(context_);  // a model has another kernel between two products
@@ -446,7 +446,8 @@ Status GemmRunner::run_timed(std::span<const GemmCall> calls, const GemmChoice& 
     }
     watch.end(*context_.stream);
     return {};
-  }));
+  };
+  QUIRE_RETURN_IF_ERROR(gate_->hold(*context_.stream, enqueue));
   return context_.stream->take_error();
 }
 

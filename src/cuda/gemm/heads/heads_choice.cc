@@ -121,7 +121,7 @@ Result<GemmChoice> PerHeadGemm::measure(std::span<const PerHeadGemmCall> calls, 
   const std::vector<GemmChoice> all = candidates(calls.front(), num_rows, kMaxAlgorithms);
   const auto time = [&](size_t i) -> Result<double> {
     QUIRE_RETURN_IF_ERROR(run_choice(calls.front(), all[i]));  // CUDA loads the kernel
-    QUIRE_RETURN_IF_ERROR(gate.hold(*context_.stream, [&]() -> Status {
+    const auto enqueue = [&]() -> Status {
       watch.start(*context_.stream);
       for (const PerHeadGemmCall& call : calls) {
         run_empty_kernel(context_);  // a model has another kernel between two products
@@ -129,7 +129,8 @@ Result<GemmChoice> PerHeadGemm::measure(std::span<const PerHeadGemmCall> calls, 
       }
       watch.end(*context_.stream);
       return {};
-    }));
+    };
+    QUIRE_RETURN_IF_ERROR(gate.hold(*context_.stream, enqueue));
     QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());
     return watch.elapsed();
   };
