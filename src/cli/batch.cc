@@ -2,19 +2,18 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "base/waiting_queue.h"
 #include "cli/batch_file.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
@@ -48,28 +47,8 @@ struct FinishedRequest {
   http::Response response;
 };
 
-// Passes responses from the server's threads to the main thread.
-class FinishedQueue {
- public:
-  void push(FinishedRequest request) {
-    const std::lock_guard lock(mutex_);
-    requests_.push_back(std::move(request));
-    changed_.notify_one();
-  }
-  // Waits up to kTick.
-  std::optional<FinishedRequest> pop() {
-    std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, kTick, [&] { return !requests_.empty(); })) return std::nullopt;
-    std::optional<FinishedRequest> first = std::move(requests_.front());
-    requests_.pop_front();
-    return first;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<FinishedRequest> requests_;
-};
+// From the server's threads to the main thread.
+using FinishedQueue = WaitingQueue<FinishedRequest>;
 
 // Collects the response to one request. The destructor delivers it, because the service drops the
 // exchange after its last call.
@@ -122,7 +101,7 @@ class BatchRun {
                         num_written_, requests_.num_requests()));
       }
       if (running_.empty()) continue;
-      if (const auto finished = finished_->pop()) QUIRE_RETURN_IF_ERROR(take(*finished));
+      if (const auto finished = finished_->pop(kTick)) QUIRE_RETURN_IF_ERROR(take(*finished));
       progress_.update(num_written_ + lines_.size(), requests_.num_requests(), note_);
     }
     return {};

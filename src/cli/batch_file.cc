@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -14,6 +13,7 @@
 #include "base/json.h"
 #include "base/json_writer.h"
 #include "base/text.h"
+#include "server/tools/output_blocks.h"
 
 namespace quire::cli {
 namespace {
@@ -173,12 +173,8 @@ std::string batch_response_line(size_t number, std::string_view custom_id,
   if (const std::string_view ignored = header_of(response, "x-quire-ignored"); !ignored.empty()) {
     json.field("ignored", ignored);
   }
-  // A model's JSON may have line ends between its values.
-  std::string body = response.body;
-  std::ranges::replace(body, '\n', ' ');
-  std::ranges::replace(body, '\r', ' ');
   json.key("body");
-  json.raw(body);
+  json.raw(server::in_one_line(response.body));
   json.end_object();
   json.key("error");
   json.null();

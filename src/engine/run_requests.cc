@@ -1,14 +1,12 @@
 #include "engine/run_requests.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <deque>
 #include <iterator>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "base/check.h"
+#include "base/waiting_queue.h"
 
 namespace quire {
 namespace {
@@ -24,29 +22,7 @@ struct Event {
 
 // Carries events from the engine thread to the caller's thread. Shared, because a callback may
 // outlive the run.
-class EventQueue {
- public:
-  void push(Event event) {
-    {
-      const std::lock_guard lock(mutex_);
-      events_.push_back(std::move(event));
-    }
-    arrived_.notify_one();
-  }
-
-  std::optional<Event> pop(std::chrono::milliseconds timeout) {
-    std::unique_lock lock(mutex_);
-    if (!arrived_.wait_for(lock, timeout, [&] { return !events_.empty(); })) return std::nullopt;
-    Event event = std::move(events_.front());
-    events_.pop_front();
-    return event;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable arrived_;
-  std::deque<Event> events_;
-};
+using EventQueue = WaitingQueue<Event>;
 
 template <typename T>
 void append(std::vector<T>& to, std::vector<T>&& from) {

@@ -133,8 +133,7 @@ class ServerMetrics {
   void count_response(int http_status);
   Counter num_cancelled;  // requests whose clients disconnected
 
-  // Leaves out the families of the engines if there are none, and the label model_name if it is
-  // empty.
+  // Without engines, leaves out their families; with an empty model_name, leaves out that label.
   std::string text(const MetricsSources& sources) const;
 
  private:
