@@ -111,6 +111,8 @@ Buffer upload(const std::vector<int32_t>& values) {
   QUIRE_CHECK(cudaMemcpy(buffer.data(), values.data(), values.size() * sizeof(int32_t),
                          cudaMemcpyHostToDevice) == cudaSuccess,
               "upload");
+  // The copy may end after cudaMemcpy() returns, and other streams do not wait for it.
+  QUIRE_CHECK(cudaDeviceSynchronize() == cudaSuccess, "upload");
   return buffer;
 }
 

@@ -125,6 +125,8 @@ Status DeviceBatch::fill(const Buffer& pages, int64_t num_pages) {
   QUIRE_ASSIGN_OR_RETURN(sinks_, upload(sinks));
   kv_ = kv_cache_view(kv_layout(shape_), pages.data());
   describe();
+  // A copy may end after cudaMemcpy() returns, and the measured stream does not wait for it.
+  QUIRE_CUDA_RETURN_IF_ERROR(cudaDeviceSynchronize());
   return {};
 }
 

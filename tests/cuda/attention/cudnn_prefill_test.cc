@@ -271,6 +271,7 @@ class SdpaProblem {
     EXPECT_EQ(
         cudaMemcpy(buffer.data(), values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice),
         cudaSuccess);
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);  // the copy may end after cudaMemcpy() returns
     return buffer;
   }
   static std::vector<float> download(const Buffer& out, size_t count) {

@@ -65,6 +65,7 @@ Buffer poisoned(size_t num_bytes) {
 Buffer upload(const void* data, size_t num_bytes) {
   Buffer buffer = poisoned(num_bytes);
   check(cudaMemcpy(buffer.data(), data, num_bytes, cudaMemcpyHostToDevice));
+  check(cudaDeviceSynchronize());  // the copy may end after cudaMemcpy() returns
   return buffer;
 }
 

@@ -32,6 +32,7 @@ struct GatherCase {
 Buffer upload(const void* data, size_t num_bytes) {
   Buffer buffer = value_of(cuda::device_memory(num_bytes));
   EXPECT_EQ(cudaMemcpy(buffer.data(), data, num_bytes, cudaMemcpyHostToDevice), cudaSuccess);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);  // the copy may end after cudaMemcpy() returns
   return buffer;
 }
 
