@@ -17,42 +17,79 @@ namespace {
 constexpr int64_t kGroupColumns = 32;
 constexpr int64_t kColumnStep = 8;
 
-void add_bits(std::byte* words, int64_t idx, uint32_t bits) {
-  uint32_t word = 0;
-  std::memcpy(&word, words + 4 * idx, 4);
-  word |= bits;
-  std::memcpy(words + 4 * idx, &word, 4);
-}
-
-// Writes 4 codes of E2M1 to a slice of zeros.
-void pack_e2m1_quad(const uint8_t* codes, const PackedQuad& quad, std::byte* slice) {
-  uint32_t bits = 0;
+// The codes of E2M1 in half a word: code c is kE2m1Bits[i][c] in place i.
+constexpr auto kE2m1Bits = [] {
+  std::array<std::array<uint16_t, 16>, 4> bits = {};
   for (int i = 0; i < 4; ++i) {
-    const E2m1Place place = e2m1_place(quad.shift / 4 + i / 2 * 2);
-    bits |= ((codes[i] & 7U) << place.magnitude | codes[i] >> 3U << place.sign) << (i % 2 * 16);
+    const E2m1Place place = e2m1_place(i);
+    for (uint32_t code = 0; code < 16; ++code) {
+      bits[static_cast<size_t>(i)][code] =
+          static_cast<uint16_t>((code & 7U) << place.magnitude | code >> 3U << place.sign);
+    }
   }
-  add_bits(slice, quad.word, bits);
+  return bits;
+}();
+
+// 4 columns of row `row` of a word, 0 or 1.
+uint32_t e2m1_bits(const uint8_t* codes, size_t row) {
+  const auto& low = kE2m1Bits[row];
+  const auto& high = kE2m1Bits[row + 2];
+  return low[codes[0]] | uint32_t{low[codes[1]]} << 16 | high[codes[2]] |
+         uint32_t{high[codes[3]]} << 16;
 }
 
-// Writes 4 values, each plus `shift`, to a slice of zeros.
-void pack_quad(const uint8_t* values, const PackedLayout& layout, uint8_t shift, int row,
-               int column, std::byte* slice) {
+// 4 columns in the order of a word's nibbles, a byte each.
+uint32_t in_nibble_order(const uint8_t* values) {
+  return values[0] | uint32_t{values[2]} << 8 | uint32_t{values[1]} << 16 |
+         uint32_t{values[3]} << 24;
+}
+
+// The upper 2 of the 6 bits of in_nibble_order(), as a word of such bits has them.
+uint32_t upper_bits(uint32_t values) {
+  return (values >> 4 & 0x00030003U) | (values >> 8 & 0x00300030U);
+}
+
+// Packs rows `row` and `row` + 8 of a slice, which share words. The slice is all zeros there.
+void pack_two_rows(const uint8_t* upper, const uint8_t* lower, const PackedLayout& layout, int row,
+                   std::byte* slice) {
   const int bits = layout.format.value_bits;
-  const PackedQuad quad = packed_quad(bits, row, column);
-  if (layout.is_e2m1()) return pack_e2m1_quad(values, quad, slice);
-  std::array<uint32_t, 4> v = {};
-  for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<uint8_t>(values[i] + shift);
-  if (bits == 8) {
-    add_bits(slice, quad.word, (v[0] | v[1] << 16) << quad.shift);
-    add_bits(slice, quad.word + 1, (v[2] | v[3] << 16) << quad.shift);
-    return;
+  const auto put = [&](int word, uint32_t value) { std::memcpy(slice + 4 * word, &value, 4); };
+  for (int column = 0; column < kSliceColumns; column += 4) {
+    const PackedQuad quad = packed_quad(bits, row, column);
+    const uint8_t* const u = upper + column;
+    const uint8_t* const l = lower + column;
+    if (layout.is_e2m1()) {
+      put(quad.word, e2m1_bits(u, 0) | e2m1_bits(l, 1));
+    } else if (bits == 8) {
+      put(quad.word, u[0] | l[0] << 8 | u[1] << 16 | uint32_t{l[1]} << 24);
+      put(quad.word + 1, u[2] | l[2] << 8 | u[3] << 16 | uint32_t{l[3]} << 24);
+    } else {
+      constexpr uint32_t kLower4Bits = 0x0F0F0F0F;
+      const uint32_t of_upper = in_nibble_order(u);
+      const uint32_t of_lower = in_nibble_order(l);
+      put(quad.word, (of_upper & kLower4Bits) | (of_lower & kLower4Bits) << 4);
+      if (bits == 4) continue;
+      uint32_t word = 0;  // has the upper bits of two steps
+      std::memcpy(&word, slice + 4 * quad.high_word, 4);
+      put(quad.high_word, word | (upper_bits(of_upper) | upper_bits(of_lower) << 2)
+                                     << quad.high_shift);
+    }
   }
-  std::array<uint32_t, 4> low = {};
-  for (size_t i = 0; i < v.size(); ++i) low[i] = v[i] & 0xF;
-  add_bits(slice, quad.word, (low[0] | low[2] << 8 | low[1] << 16 | low[3] << 24) << quad.shift);
-  if (bits == 4) return;
-  add_bits(slice, quad.high_word,
-           (v[0] >> 4 | v[2] >> 4 << 4 | v[1] >> 4 << 16 | v[3] >> 4 << 20) << quad.high_shift);
+}
+
+using PanelColumns = std::array<QuantizedRow, kPanelRows>;
+
+// Packs the values of a block. `rows` has columns of which the block's first is `first`.
+void pack_values(const PanelColumns& rows, int64_t first, int64_t num_slices,
+                 const PackedLayout& layout, std::byte* slices) {
+  for (int64_t i = 0; i < num_slices; ++i) {
+    const auto at = static_cast<size_t>(first + i * kSliceColumns);
+    for (size_t row = 0; row < rows.size(); ++row) {
+      if (row % 16 >= 8) continue;
+      pack_two_rows(&rows[row].values[at], &rows[row + 8].values[at], layout, static_cast<int>(row),
+                    slices + i * layout.slice_bytes());
+    }
+  }
 }
 
 // Packs one panel: rows from `first_row` of the matrix on. `to` is all zeros.
@@ -63,25 +100,25 @@ void pack_panel(const QuantizedMatrix& matrix, const PackedRows& rows, int64_t f
   const int64_t block_columns = layout.block_columns();
   const int64_t num_columns = matrix.num_columns();
   const int64_t count = std::min(kPanelRows, matrix.num_rows() - first_row);
+  // A scale for more columns than a block has is repeated in each of the row's blocks.
+  const bool is_shared = matrix.format().group_k > block_columns;
+  PanelColumns columns;  // rows beyond the last are zeros
   for (int64_t first = 0; first < num_columns; first += kQuantizedColumns) {
     const int64_t left = std::min(kQuantizedColumns, num_columns - first);
     for (int64_t row = 0; row < count; ++row) {
-      const QuantizedRow from =
-          matrix.read(first_row + row, first / kQuantizedColumns, ceil_div(left, kGroupColumns));
-      for (int64_t in_row = 0; in_row < left; in_row += block_columns) {
-        std::byte* const block = to + (first + in_row) / block_columns * layout.block_bytes();
-        // A scale for more columns than a block has is repeated in each of the row's blocks.
-        const bool is_shared = matrix.format().group_k > block_columns;
-        write_quantized_header(from, is_shared ? 0 : in_row, row, layout.format,
-                               block_columns / kGroupColumns, block);
-        std::byte* const values = block + layout.header.num_bytes;
-        const int64_t end = std::min(block_columns, left - in_row);
-        for (int64_t column = 0; column < end; column += 4) {
-          pack_quad(&from.values[static_cast<size_t>(in_row + column)], layout, shift,
-                    static_cast<int>(row), static_cast<int>(column % kSliceColumns),
-                    values + column / kSliceColumns * layout.slice_bytes());
-        }
+      QuantizedRow& from = columns[static_cast<size_t>(row)];
+      from = matrix.read(first_row + row, first / kQuantizedColumns, ceil_div(left, kGroupColumns));
+      for (int64_t i = 0; i < left; ++i) from.values[static_cast<size_t>(i)] += shift;
+    }
+    for (int64_t in_row = 0; in_row < left; in_row += block_columns) {
+      std::byte* const block = to + (first + in_row) / block_columns * layout.block_bytes();
+      for (int64_t row = 0; row < count; ++row) {
+        write_quantized_header(columns[static_cast<size_t>(row)], is_shared ? 0 : in_row, row,
+                               layout.format, block_columns / kGroupColumns, block);
       }
+      const int64_t num_slices =
+          ceil_div(std::min(block_columns, left - in_row), int64_t{kSliceColumns});
+      pack_values(columns, in_row, num_slices, layout, block + layout.header.num_bytes);
     }
   }
 }
