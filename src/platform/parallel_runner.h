@@ -30,7 +30,7 @@ struct ParallelRunnerOptions {
 //
 // Decisions that depend on measured times must be equal on all ranks, so they use the times of rank
 // 0: the attention backends (find_shared_table()), the drafts that a CPU leaves out
-// (HostRunner::take_values_of_rank0()), and the number of drafts that a GPU verifies
+// (HostRunner::broadcast_from_rank0()), and the number of drafts that a GPU verifies
 // (Agreement::from_first()).
 std::unique_ptr<Runner> make_parallel_runner(std::vector<RankRunner> ranks,
                                              const ParallelRunnerOptions& options = {});

@@ -226,7 +226,8 @@ void BlockTables::free_outside_window(SeqRecord& rec) {
     const int first =
         first_page_read(rec.seq->min_computed(), table.config.window, config_.block_size);
     for (; blocks.first < first; ++blocks.first) {
-      if (table.config.holds_states) leave_block(config_, blocks, blocks.first, rec, table);
+      if (table.config.holds_states)
+        release_state_of_block(config_, blocks, blocks.first, rec, table);
       int32_t& id = blocks.ids[static_cast<size_t>(blocks.first)];
       if (id != 0) table.pool.release(id, table.cache.contains(id));
       id = 0;

@@ -47,8 +47,8 @@ bool writes_state(const SchedulerConfig& config, const SeqRecord& rec, int block
   return ends_part(config, rec, block) || (is_newest && ends_interval(config, block));
 }
 
-void leave_block(const SchedulerConfig& config, const SeqBlocks& blocks, int block, SeqRecord& rec,
-                 KvTable& table) {
+void release_state_of_block(const SchedulerConfig& config, const SeqBlocks& blocks, int block,
+                            SeqRecord& rec, KvTable& table) {
   const bool decodes = rec.seq->decodes();
   if (decodes) drop_interval_states(rec, table);
   const int32_t id = blocks.ids[static_cast<size_t>(block)];
@@ -83,7 +83,8 @@ void release_states(const SchedulerConfig& config, const SeqBlocks& blocks, SeqR
   for (int block = blocks.first; block < num_blocks; ++block) {
     const int32_t id = blocks.ids[static_cast<size_t>(block)];
     if (id == 0) continue;
-    if (block != newest && rec.seq->decodes()) leave_block(config, blocks, block, rec, table);
+    if (block != newest && rec.seq->decodes())
+      release_state_of_block(config, blocks, block, rec, table);
     table.pool.release(id, table.cache.contains(id));
   }
   if (rec.seq->decodes()) drop_interval_states(rec, table);

@@ -17,8 +17,8 @@ bool writes_state(const SchedulerConfig& config, const SeqRecord& rec, int block
 
 // Called before the sequence releases a block that it no longer reads. Uncaches the block's state,
 // unless a later prompt may begin there. A prompt also keeps its two newest interval states.
-void leave_block(const SchedulerConfig& config, const SeqBlocks& blocks, int block, SeqRecord& rec,
-                 KvTable& table);
+void release_state_of_block(const SchedulerConfig& config, const SeqBlocks& blocks, int block,
+                            SeqRecord& rec, KvTable& table);
 
 // `states`: the cached states before the beginning of a new sequence, oldest first. The first may
 // belong to a system prompt of many conversations, and the last precedes the newest message. The

@@ -102,12 +102,12 @@ int64_t blocks_that_fit(const MemoryRequest& request, int64_t num_bytes, int64_t
 
 // If every table of keys and values has a window, sizes the widest one without a window, for the
 // prefix cache.
-MemoryRequest with_one_unwindowed_table(MemoryRequest request) {
-  const auto is_wider = [](const KvTableBytes& a, const KvTableBytes& b) {
+MemoryRequest with_unwindowed_table(MemoryRequest request) {
+  const auto is_less_wide = [](const KvTableBytes& a, const KvTableBytes& b) {
     if (a.holds_states != b.holds_states) return a.holds_states;
     return b.window == 0 || (a.window != 0 && a.window < b.window);
   };
-  std::ranges::max_element(request.tables, is_wider)->window = 0;
+  std::ranges::max_element(request.tables, is_less_wide)->window = 0;
   return request;
 }
 
@@ -129,7 +129,7 @@ std::string_view gpu_remedy(const MemoryRequest& request) {
 }  // namespace
 
 Result<MemoryPlan> plan_memory(const MemoryRequest& wanted_request) {
-  const MemoryRequest request = with_one_unwindowed_table(wanted_request);
+  const MemoryRequest request = with_unwindowed_table(wanted_request);
   const int64_t blocks_per_seq =
       ceil_div(int64_t{request.sizes.max_model_len}, request.sizes.block_size);
   const Saturated taken = bytes_beside_kv(request);

@@ -27,12 +27,12 @@ void sigmoid(std::span<const float> logits, Numbers& scores) {
   for (size_t i = 0; i < logits.size(); ++i) scores[i] = 1.0F / (1.0F + std::exp(-logits[i]));
 }
 
-// Returns the index of the largest number that is not taken; among equal numbers, the index of the
-// first.
-size_t best_of(std::span<const float> numbers, std::span<const bool> taken) {
+// Returns the index of the largest number that is not excluded; among equal numbers, the index of
+// the first.
+size_t best_of(std::span<const float> numbers, std::span<const bool> excluded) {
   size_t best = numbers.size();
   for (size_t i = 0; i < numbers.size(); ++i) {
-    if (!taken[i] && (best == numbers.size() || numbers[i] > numbers[best])) best = i;
+    if (!excluded[i] && (best == numbers.size() || numbers[i] > numbers[best])) best = i;
   }
   return best;
 }
@@ -51,11 +51,11 @@ float group_score(GroupScores rule, std::span<const float> choices) {
   return rule == GroupScores::kLargest ? first : first + second;
 }
 
-// Marks the experts outside the best groups as taken.
-void take_other_groups(const ExpertRouting& routing, const Numbers& choices,
-                       std::span<bool> taken) {
+// Marks the experts outside the best groups as excluded.
+void exclude_other_groups(const ExpertRouting& routing, const Numbers& choices,
+                          std::span<bool> excluded) {
   const auto num_groups = static_cast<size_t>(routing.num_groups);
-  const size_t group_size = taken.size() / num_groups;
+  const size_t group_size = excluded.size() / num_groups;
   Numbers scores;
   std::array<bool, kMaxExperts> is_best = {};
   for (size_t g = 0; g < num_groups; ++g) {
@@ -65,7 +65,7 @@ void take_other_groups(const ExpertRouting& routing, const Numbers& choices,
   for (int i = 0; i < routing.top_groups; ++i) {
     is_best[best_of(std::span(scores).first(num_groups), is_best)] = true;
   }
-  for (size_t i = 0; i < taken.size(); ++i) taken[i] = !is_best[i / group_size];
+  for (size_t i = 0; i < excluded.size(); ++i) excluded[i] = !is_best[i / group_size];
 }
 
 }  // namespace
@@ -81,14 +81,14 @@ void route_row(const ExpertRouting& routing, const float* logits, const float* b
     choices[i] = bias == nullptr ? scores[i] : scores[i] + bias[i];
     if (std::isnan(choices[i])) choices[i] = kNever;
   }
-  std::array<bool, kMaxExperts> taken = {};
+  std::array<bool, kMaxExperts> excluded = {};
   if (routing.top_groups < routing.num_groups) {
-    take_other_groups(routing, choices, std::span(taken).first(num_experts));
+    exclude_other_groups(routing, choices, std::span(excluded).first(num_experts));
   }
   float sum = kRoutingSumAddend;
   for (int j = 0; j < routing.top_k; ++j) {
-    const size_t expert = best_of(std::span(choices).first(num_experts), taken);
-    taken[expert] = true;
+    const size_t expert = best_of(std::span(choices).first(num_experts), excluded);
+    excluded[expert] = true;
     ids[j] = static_cast<int32_t>(expert);
     weights[j] = scores[expert];
     sum += scores[expert];

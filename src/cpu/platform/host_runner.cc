@@ -134,14 +134,14 @@ StepResult HostRunner::run_step_unguarded(const BatchPlan& plan) {
 
 Status HostRunner::verify_step(const BatchPlan& plan, StepResult& result) {
   const WallTimer watch;
-  if (adaptive_) leave_out_drafts(plan);
-  take_values_of_rank0(num_proposed_);
+  if (adaptive_) drop_unprofitable_drafts(plan);
+  broadcast_from_rank0(num_proposed_);
   spans_ = cut_drafts(plan, num_proposed_);
   QUIRE_RETURN_IF_ERROR(run_model(plan));
   QUIRE_RETURN_IF_ERROR(collect_prompt_logprobs());
   QUIRE_RETURN_IF_ERROR(sample(plan, result.spans));
   result.verify_seconds = watch.seconds();
-  if (adaptive_) learn_from(result);
+  if (adaptive_) observe_step(result);
   return {};
 }
 
@@ -455,12 +455,12 @@ std::span<const float> HostRunner::confidences(int slot_idx, int num_drafts) con
       .subspan(static_cast<size_t>(slot_idx) * most, static_cast<size_t>(num_drafts));
 }
 
-void HostRunner::take_values_of_rank0(std::span<int32_t> values) {
+void HostRunner::broadcast_from_rank0(std::span<int32_t> values) {
   if (device_.ranks == nullptr || !parts_.verification.is_adaptive) return;
   device_.ranks->broadcast(device_.rank, values);
 }
 
-void HostRunner::leave_out_drafts(const BatchPlan& plan) {
+void HostRunner::drop_unprofitable_drafts(const BatchPlan& plan) {
   std::vector<AdaptiveDrafts::Proposal> proposals;
   int num_other_rows = 0;
   for (const SeqSpan& span : plan.spans) {
@@ -477,7 +477,7 @@ void HostRunner::leave_out_drafts(const BatchPlan& plan) {
   }
 }
 
-void HostRunner::learn_from(const StepResult& result) {
+void HostRunner::observe_step(const StepResult& result) {
   std::vector<VerifiedSpan> verified;
   auto sampled = result.spans.begin();
   for (const SeqSpan& span : spans_) {
@@ -507,7 +507,7 @@ Status HostRunner::propose_drafts(const BatchPlan& plan, double& seconds) {
     num_wanted.push_back(span.samples ? most : 0);
   }
   if (adaptive_) adaptive_->lower_wanted(num_wanted);
-  take_values_of_rank0(num_wanted);
+  broadcast_from_rank0(num_wanted);
   const HostDraftCall call = {.slots = slots.data(),
                               .num_spans = static_cast<int>(slots.size()),
                               .num_wanted = num_wanted.data(),

@@ -118,10 +118,10 @@ class HostRunner final : public Runner {
                                std::vector<SampledToken>& tokens);
   // Replaces the values by the values of rank 0, if measured times decide which drafts are left
   // out.
-  void take_values_of_rank0(std::span<int32_t> values);
+  void broadcast_from_rank0(std::span<int32_t> values);
   // Lowers num_proposed_ to the drafts whose verification in this step is expected to save time.
-  void leave_out_drafts(const BatchPlan& plan);
-  void learn_from(const StepResult& result);
+  void drop_unprofitable_drafts(const BatchPlan& plan);
+  void observe_step(const StepResult& result);
   Status propose_drafts(const BatchPlan& plan, double& seconds);
   // Adds the proposals to the results of the spans that report them.
   void report_drafts(std::span<SpanResult> results);
@@ -148,7 +148,7 @@ class HostRunner final : public Runner {
   std::vector<int32_t> num_proposed_;
   std::vector<float> confidences_;
   // Absent: each step verifies all drafts that it can. Only rank 0 has it, because it decides by
-  // measured times; the other ranks use its decisions (take_values_of_rank0).
+  // measured times; the other ranks use its decisions (broadcast_from_rank0).
   std::optional<AdaptiveDrafts> adaptive_;
   std::vector<SeqSpan> spans_;  // the spans of the running step, as it computes them
   BatchInputs inputs_;

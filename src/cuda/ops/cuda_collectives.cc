@@ -5,15 +5,15 @@
 
 namespace quire::cuda {
 
-SumWay CudaCollectives::sum_way(const TensorView& x) const {
-  return peer_sums_ == nullptr ? SumWay::kNccl : peer_sums_->way(x);
+SumMethod CudaCollectives::sum_method(const TensorView& x) const {
+  return peer_sums_ == nullptr ? SumMethod::kNccl : peer_sums_->method(x);
 }
 
 void CudaCollectives::all_reduce(TensorView x) {
   if (!are_enqueued()) return;
-  const SumWay way = sum_way(x);
-  if (way != SumWay::kNccl) {
-    return run_sum_rows(context_, peer_sums_->inboxes(rank_), way, x);
+  const SumMethod method = sum_method(x);
+  if (method != SumMethod::kNccl) {
+    return run_sum_rows(context_, peer_sums_->inboxes(rank_), method, x);
   }
   ranks_->all_reduce(rank_, x, *context_.stream);
 }
@@ -21,9 +21,9 @@ void CudaCollectives::all_reduce(TensorView x) {
 void CudaCollectives::sum_and_norm(const ResidualNorm& norm, const TensorView& out) {
   // The kernels that sum and normalize have a weight, and no scale.
   const bool is_fused = are_enqueued() && norm.weight != nullptr && norm.scale == nullptr;
-  const SumWay way = is_fused ? sum_way(norm.delta) : SumWay::kNccl;
-  if (way != SumWay::kNccl) {
-    return run_sum_rows_and_norm(context_, peer_sums_->inboxes(rank_), way, norm, out);
+  const SumMethod method = is_fused ? sum_method(norm.delta) : SumMethod::kNccl;
+  if (method != SumMethod::kNccl) {
+    return run_sum_rows_and_norm(context_, peer_sums_->inboxes(rank_), method, norm, out);
   }
   all_reduce(norm.delta);
   run_rms_norm(context_, norm, out);

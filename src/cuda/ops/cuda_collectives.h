@@ -40,7 +40,7 @@ class CudaCollectives : public Collectives {
   CudaStream& stream() const { return *context_.stream; }
 
  private:
-  SumWay sum_way(const TensorView& x) const;
+  SumMethod sum_method(const TensorView& x) const;
 
   LaunchContext context_;
   std::shared_ptr<NcclRanks> ranks_;

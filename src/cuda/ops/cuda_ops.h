@@ -4,7 +4,7 @@
 // and on the kernels that tune_linears() chose. With FP8 weights, steps of more than 8 rows, and
 // experts from 2 rows on, may also round activations to FP8. With experts a row's bits may also
 // depend on the experts of the other rows. With packed weights the bits of a row's product are the
-// same for up to 8 rows (packed_way), except in a fused layer tail.
+// same for up to 8 rows (packed_method), except in a fused layer tail.
 #pragma once
 
 #include <cstddef>

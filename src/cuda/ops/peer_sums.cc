@@ -92,28 +92,30 @@ Result<std::vector<SumTimes>> measure_rank(CudaStream& stream, int rank, NcclRan
       }));
       return us / kRepeats;
     };
-    const auto time_way = [&](size_t way) -> Result<double> {
-      if (SumWay(way) == SumWay::kNccl) {
+    const auto time_method = [&](size_t method) -> Result<double> {
+      if (SumMethod(method) == SumMethod::kNccl) {
         return time([&] {
           nccl.all_reduce(rank, norm.delta, stream);
           run_norm();
         });
       }
-      const bool is_possible =
-          SumWay(way) == SumWay::kOneStep ? num_rows <= kMaxPeerRows : num_rows >= kMinTwoStepRows;
+      const bool is_possible = SumMethod(method) == SumMethod::kOneStep
+                                   ? num_rows <= kMaxPeerRows
+                                   : num_rows >= kMinTwoStepRows;
       if (!is_possible) return std::numeric_limits<double>::infinity();
-      return time(
-          [&] { run_sum_rows_and_norm(context, peers.inboxes(rank), SumWay(way), norm, normed); });
+      return time([&] {
+        run_sum_rows_and_norm(context, peers.inboxes(rank), SumMethod(method), norm, normed);
+      });
     };
     QUIRE_ASSIGN_OR_RETURN(const Comparison compared,
-                           compare(3, {.num_rounds = kRounds}, one_by_one_or_fail(time_way)));
-    const auto median_of = [&](SumWay way) {
-      return compared.trials[static_cast<size_t>(way)].median();
+                           compare(3, {.num_rounds = kRounds}, one_by_one_or_fail(time_method)));
+    const auto median_of = [&](SumMethod method) {
+      return compared.trials[static_cast<size_t>(method)].median();
     };
     times.push_back({.num_bytes = norm.delta.num_bytes(),
-                     .nccl_us = median_of(SumWay::kNccl),
-                     .one_step_us = median_of(SumWay::kOneStep),
-                     .two_steps_us = median_of(SumWay::kTwoSteps)});
+                     .nccl_us = median_of(SumMethod::kNccl),
+                     .one_step_us = median_of(SumMethod::kOneStep),
+                     .two_steps_us = median_of(SumMethod::kTwoSteps)});
   }
   return times;
 }
@@ -154,16 +156,16 @@ Result<std::shared_ptr<PeerSums>> PeerSums::connect(std::span<const int> devices
   return sums;
 }
 
-SumWay PeerSums::way(const TensorView& x) const {
+SumMethod PeerSums::method(const TensorView& x) const {
   const int64_t num_rows = x.shape[0];
   const size_t num_bytes = x.num_bytes();
-  if (num_rows == 0) return SumWay::kNccl;
+  if (num_rows == 0) return SumMethod::kNccl;
   const size_t row_bytes = num_bytes / static_cast<size_t>(num_rows);
   constexpr size_t kVector = 16;
-  if (row_bytes % kVector != 0 || row_bytes > kMaxPeerRowBytes) return SumWay::kNccl;
-  if (num_rows <= kMaxPeerRows && num_bytes <= limits_.one_step) return SumWay::kOneStep;
+  if (row_bytes % kVector != 0 || row_bytes > kMaxPeerRowBytes) return SumMethod::kNccl;
+  if (num_rows <= kMaxPeerRows && num_bytes <= limits_.one_step) return SumMethod::kOneStep;
   const size_t part_bytes = round_up(static_cast<size_t>(num_rows), inboxes_.size()) * row_bytes;
-  return part_bytes <= limits_.two_steps ? SumWay::kTwoSteps : SumWay::kNccl;
+  return part_bytes <= limits_.two_steps ? SumMethod::kTwoSteps : SumMethod::kNccl;
 }
 
 PeerInboxes PeerSums::inboxes(int rank) const {

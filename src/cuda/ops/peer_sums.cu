@@ -254,10 +254,10 @@ __global__ void __launch_bounds__(kTwoStepThreads)
 }
 
 template <typename Row>
-void run(const LaunchContext& context, const PeerInboxes& inboxes, SumWay way,
+void run(const LaunchContext& context, const PeerInboxes& inboxes, SumMethod method,
          const typename Row::Args& args, const TensorView& x) {
   with_max_ranks(inboxes.num_ranks, [&](auto ranks) {
-    if (way == SumWay::kTwoSteps) {
+    if (method == SumMethod::kTwoSteps) {
       const LaunchShape shape = context.shape(kTwoStepBlocks, kTwoStepThreads);
       return QUIRE_LAUNCH(*context.stream, (two_step_kernel<Row, ranks.value>), shape, inboxes,
                           args, static_cast<int>(x.shape[0]));
@@ -271,19 +271,19 @@ void run(const LaunchContext& context, const PeerInboxes& inboxes, SumWay way,
 
 }  // namespace
 
-void run_sum_rows(const LaunchContext& context, const PeerInboxes& inboxes, SumWay way,
+void run_sum_rows(const LaunchContext& context, const PeerInboxes& inboxes, SumMethod method,
                   const TensorView& x) {
   with_float_type(x.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
-    run<SummedRow<T>>(context, inboxes, way, {x.as<T>(), static_cast<int>(x.shape[1])}, x);
+    run<SummedRow<T>>(context, inboxes, method, {x.as<T>(), static_cast<int>(x.shape[1])}, x);
   });
 }
 
-void run_sum_rows_and_norm(const LaunchContext& context, const PeerInboxes& inboxes, SumWay way,
-                           const ResidualNorm& norm, const TensorView& out) {
+void run_sum_rows_and_norm(const LaunchContext& context, const PeerInboxes& inboxes,
+                           SumMethod method, const ResidualNorm& norm, const TensorView& out) {
   with_float_type(out.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
-    run<NormedRow<T>>(context, inboxes, way,
+    run<NormedRow<T>>(context, inboxes, method,
                       {norm.residual.as<T>(), norm.delta.as<const T>(), norm.weight, norm.eps,
                        static_cast<int>(out.shape[1]), out.as<T>()},
                       norm.delta);

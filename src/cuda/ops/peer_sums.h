@@ -65,7 +65,7 @@ struct PeerInboxes {
   const int* is_released = nullptr;  // host memory; not 0: the kernels stop waiting
 };
 
-enum class SumWay { kNccl, kOneStep, kTwoSteps };
+enum class SumMethod { kNccl, kOneStep, kTwoSteps };
 
 // The largest sums that are computed in one step, and in two, in bytes; 0: none.
 struct SumLimits {
@@ -77,12 +77,13 @@ struct SumLimits {
 std::string to_text(const SumLimits& limits);
 std::optional<SumLimits> sum_limits(std::string_view text);
 
-// x = the sum of the ranks' x, in F32, rounded once. way: PeerSums::way(x), not kNccl.
-void run_sum_rows(const LaunchContext& context, const PeerInboxes& inboxes, SumWay way,
+// x = the sum of the ranks' x, in F32, rounded once. method: PeerSums::method(x), not kNccl.
+void run_sum_rows(const LaunchContext& context, const PeerInboxes& inboxes, SumMethod method,
                   const TensorView& x);
-// residual += the sum of the ranks' delta; out = rms_norm(residual). way: PeerSums::way(delta).
-void run_sum_rows_and_norm(const LaunchContext& context, const PeerInboxes& inboxes, SumWay way,
-                           const ResidualNorm& norm, const TensorView& out);
+// residual += the sum of the ranks' delta; out = rms_norm(residual). method:
+// PeerSums::method(delta).
+void run_sum_rows_and_norm(const LaunchContext& context, const PeerInboxes& inboxes,
+                           SumMethod method, const ResidualNorm& norm, const TensorView& out);
 // Loads the kernels for this number of ranks on the current device.
 Status load_sum_kernels(int num_ranks);
 
@@ -94,7 +95,7 @@ class PeerSums {
 
   // NCCL computes all sums until the limits are set.
   void set_limits(const SumLimits& limits) { limits_ = limits; }
-  SumWay way(const TensorView& x) const;
+  SumMethod method(const TensorView& x) const;
   PeerInboxes inboxes(int rank) const;
   // Ends the kernels that wait for a rank. The results of all later sums are undefined. Any thread
   // may call it.

@@ -42,7 +42,7 @@ Result<PackageOptions> package_options(std::string user_agent);
 
 struct PulledPackage {
   std::filesystem::path file;  // the GGUF file
-  bool was_there = false;      // the model was already installed, undamaged, at this version
+  bool was_installed = false;  // the model was already installed, undamaged, at this version
 };
 
 // Downloads, checks and installs the model, unless it is installed. Replaces another version. Keeps

@@ -45,18 +45,18 @@ std::vector<double> rounding_errors(const float* row, int64_t k, std::span<const
   std::vector<double> errors(static_cast<size_t>(k));
   for (int64_t first = 0; first < k; first += kBlock) {
     const int64_t end = std::min(first + kBlock, k);
-    const auto most_of = [&](int64_t begin, int64_t stop) {
+    const auto largest_magnitude = [&](int64_t begin, int64_t stop) {
       double most = 0;
       for (int64_t i = begin; i < stop; ++i)
         most = std::max(most, std::fabs(double{row[column(i)]}));
       return most;
     };
-    const double most_of_block = most_of(first, end);
+    const double most_of_block = largest_magnitude(first, end);
     for (int64_t begin = first; begin < end; begin += group) {
       const int64_t stop = std::min(begin + group, end);
       // The scale of 32 is a multiple of the block's, with 255 steps.
       const double unit = rounding == InputRounding::kInt8
-                              ? (most_of(begin, stop) + most_of_block / 255) / 127
+                              ? (largest_magnitude(begin, stop) + most_of_block / 255) / 127
                               : most_of_block / 32512;
       for (int64_t i = begin; i < stop; ++i) {
         errors[static_cast<size_t>(column(i))] = 0.5001 * unit;

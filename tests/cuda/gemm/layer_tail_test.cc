@@ -779,7 +779,7 @@ TEST_P(LayerTailOverRanks, SameBitsEveryTimeOnEveryRank) {
         if (i % 5 == 4) tail.next_qkv = nullptr;  // a last layer, and the sum after it
         kernel->run(tail, at.inboxes);
         if (tail.next_qkv != nullptr) continue;
-        cuda::run_sum_rows(at.context, at.inboxes, cuda::SumWay::kOneStep, tail.delta);
+        cuda::run_sum_rows(at.context, at.inboxes, cuda::SumMethod::kOneStep, tail.delta);
       }
     };
     const auto graph = cuda::CudaGraph::capture(*at.stream, [&]() -> Status {

@@ -91,9 +91,9 @@ class PackedMatricesTest : public CudaOpsTest {
     double of_rounded = 0;
     double of_tiles = 0;
 
-    double bound_of(cuda::PackedWay way, bool scales_sums) const {
-      if (way == cuda::PackedWay::kFewRows || scales_sums) return bound;
-      return bound + (way == cuda::PackedWay::kTiles ? of_tiles : of_rounded);
+    double bound_of(cuda::PackedMethod method, bool scales_sums) const {
+      if (method == cuda::PackedMethod::kFewRows || scales_sums) return bound;
+      return bound + (method == cuda::PackedMethod::kTiles ? of_tiles : of_rounded);
     }
   };
   Sum sum_of(const PackedCase& w, const std::vector<float>& x, int64_t t, int64_t row) const {
@@ -147,14 +147,15 @@ class PackedMatricesTest : public CudaOpsTest {
     const DeviceData input = device({most, w.k}, x);
     const double of_out = out_type == DType::kBF16 ? 0x1p-8 : out_type == DType::kF16 ? 0x1p-10 : 0;
     for (const int64_t num_rows : counts) {
-      const cuda::PackedWay way = cuda::packed_way(num_rows, w.can_unpack);
+      const cuda::PackedMethod method = cuda::packed_method(num_rows, w.can_unpack);
       const bool scales_sums = w.scales_sums && num_rows <= 32;
       DeviceData out(stream(), {num_rows, w.n}, out_type);
       ops_->linear(*w.linear, input.view().rows(0, num_rows), out.view());
       const std::vector<float> got = out.values();
       int num_wrong = 0;
       for (size_t i = 0; i < got.size(); ++i) {
-        const double bound = sums[i].bound_of(way, scales_sums) + of_out * std::abs(sums[i].value);
+        const double bound =
+            sums[i].bound_of(method, scales_sums) + of_out * std::abs(sums[i].value);
         if (std::abs(static_cast<double>(got[i]) - sums[i].value) <= bound || ++num_wrong > 3) {
           continue;
         }
@@ -225,9 +226,9 @@ TEST_P(PackedMatricesTest, MakesTheExactNumbersOfMxfp4) {
     const Mxfp4Numbers w(kN, kK, exponents);
     const PackedCase packed = make({&w.m});
     for (const int64_t num_rows : {1, 8, 16, 32, 64, 128, 288}) {
-      const cuda::PackedWay way = cuda::packed_way(num_rows, true);
-      if (is_f16 && exponents == wide && way != cuda::PackedWay::kFewRows) continue;
-      const double lost = way == cuda::PackedWay::kUnpacked ? 0x1p-126 : 0;
+      const cuda::PackedMethod method = cuda::packed_method(num_rows, true);
+      if (is_f16 && exponents == wide && method != cuda::PackedMethod::kFewRows) continue;
+      const double lost = method == cuda::PackedMethod::kUnpacked ? 0x1p-126 : 0;
       for (int64_t first = 0; first + num_rows <= kK; first += num_rows) {
         DeviceData out(stream(), {num_rows, kN}, DType::kF32);
         ops_->linear(*packed.linear, x.view().rows(first, num_rows), out.view());
@@ -367,7 +368,7 @@ TEST_P(PackedMatricesTest, UnpacksInParts) {
     for (int64_t row = 0; row < w.n; row += row < 8000 ? 61 : 7) {
       const Sum sum = sum_of(w, x, t, row);
       ASSERT_NEAR(got[static_cast<size_t>(t * w.n + row)], sum.value,
-                  sum.bound_of(cuda::PackedWay::kUnpacked, false))
+                  sum.bound_of(cuda::PackedMethod::kUnpacked, false))
           << "row " << t << " column " << row;
     }
   }
@@ -385,7 +386,7 @@ TEST_P(PackedMatricesTest, RowsDoNotDependOnTheirBatch) {
     const GgufMatrix m = random_matrix(*find_gguf_block_type(id), n, 1536, 3);
     const PackedCase w = make({&m});
     constexpr int64_t kRows = 8;
-    ASSERT_EQ(cuda::packed_way(kRows, true), cuda::PackedWay::kFewRows);
+    ASSERT_EQ(cuda::packed_method(kRows, true), cuda::PackedMethod::kFewRows);
     const std::vector<float> x = random(kRows * w.k, 6);
     const DeviceData input = device({kRows, w.k}, x);
     const auto rows_of = [&](int64_t first, int64_t count) {

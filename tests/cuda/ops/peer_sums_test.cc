@@ -51,14 +51,14 @@ std::vector<float> rows_of(int rank, int64_t count, DType dtype, uint32_t seed) 
 }
 
 struct Case {
-  cuda::SumWay way;
+  cuda::SumMethod method;
   DType dtype;
   int64_t num_rows;
   int64_t width;
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
-  return out << (c.way == cuda::SumWay::kOneStep ? "one step, " : "two steps, ")
+  return out << (c.method == cuda::SumMethod::kOneStep ? "one step, " : "two steps, ")
              << dtype_name(c.dtype) << " " << c.num_rows << " x " << c.width;
 }
 
@@ -70,11 +70,11 @@ std::vector<Case> cases() {
     const auto vector = static_cast<int64_t>(16 / dtype_bytes(dtype));
     for (const int64_t num_vectors : {1, 33, 512, 1024, 2048}) {
       for (const int64_t num_rows : {1, 3, 64}) {
-        all.push_back({cuda::SumWay::kOneStep, dtype, num_rows, num_vectors * vector});
+        all.push_back({cuda::SumMethod::kOneStep, dtype, num_rows, num_vectors * vector});
       }
       for (const int64_t num_rows : {1, 3, 127, 252, 387}) {
         if ((num_rows + 3) * num_vectors * 16 > int64_t{cuda::kMaxTwoStepBytes}) continue;
-        all.push_back({cuda::SumWay::kTwoSteps, dtype, num_rows, num_vectors * vector});
+        all.push_back({cuda::SumMethod::kTwoSteps, dtype, num_rows, num_vectors * vector});
       }
     }
   }
@@ -97,7 +97,7 @@ TEST_F(PeerSumsTest, SumsRowsOnEveryRankToTheSameBits) {
     std::vector<std::vector<std::byte>> bits(devices_.size());
     on_every_rank([&](int rank, const Rank& at) {
       DeviceData x(*at.stream, {c.num_rows, c.width}, c.dtype, rows_of(rank, count, c.dtype, seed));
-      cuda::run_sum_rows(at.context, at.inboxes, c.way, x.view());
+      cuda::run_sum_rows(at.context, at.inboxes, c.method, x.view());
       bits[static_cast<size_t>(rank)] = x.bytes();
     });
     expect_near_all(decode(bits[0], c.dtype), expected, tolerance(c.dtype), "sum");
@@ -138,7 +138,7 @@ TEST_F(PeerSumsTest, AddsTheSumAndNorms) {
       const DeviceData scale(*at.stream, {c.width}, DType::kF32, weight);
       DeviceData out(*at.stream, shape, c.dtype);
       const ResidualNorm norm = {x.view(), delta.view(), scale.as<float>(), kEps, true};
-      cuda::run_sum_rows_and_norm(at.context, at.inboxes, c.way, norm, out.view());
+      cuda::run_sum_rows_and_norm(at.context, at.inboxes, c.method, norm, out.view());
       bits[static_cast<size_t>(rank)] = out.bytes();
       if (rank == 0) expect_near_all(x.values(), sum, tolerance(c.dtype), "residual");
     });
@@ -195,7 +195,7 @@ TEST_F(PeerSumsTest, NormsTheRowsOfAllRanks) {
       loaded.arrive_and_wait();
       qkv.set(x);
       run_sums();
-      cuda::run_sum_rows(at.context, at.inboxes, cuda::SumWay::kOneStep, sums.view());
+      cuda::run_sum_rows(at.context, at.inboxes, cuda::SumMethod::kOneStep, sums.view());
       run_scaling();
       std::vector<float> expected = x;
       for (int64_t i = 0; i < count; ++i) {
@@ -213,17 +213,17 @@ TEST_F(PeerSumsTest, NormsTheRowsOfAllRanks) {
 }
 
 // Every call adds 1 on each rank, in integers that the type holds: a row that was read too early,
-// or from an earlier call, changes the result. Sizes and ways alternate, ranks are delayed in turn,
-// and half of the calls are a graph's.
+// or from an earlier call, changes the result. Sizes and methods alternate, ranks are delayed in
+// turn, and half of the calls are a graph's.
 TEST_F(PeerSumsTest, ManyCallsInGraphsAndOutside) {
   constexpr int kRounds = 300;
   struct Rows {
-    cuda::SumWay way;
+    cuda::SumMethod method;
     int64_t num_rows;
     int64_t width;
   };
-  constexpr auto kOne = cuda::SumWay::kOneStep;
-  constexpr auto kTwo = cuda::SumWay::kTwoSteps;
+  constexpr auto kOne = cuda::SumMethod::kOneStep;
+  constexpr auto kTwo = cuda::SumMethod::kTwoSteps;
   // With one row in two steps, ranks that do not own it exchange nothing directly.
   constexpr Rows kRows[] = {{kOne, 1, 4096}, {kTwo, 200, 1024}, {kOne, 7, 64},
                             {kTwo, 3, 4096}, {kOne, 1, 1024},   {kTwo, 129, 64},
@@ -236,7 +236,8 @@ TEST_F(PeerSumsTest, ManyCallsInGraphsAndOutside) {
       rows.emplace_back(*at.stream, Shape{some.num_rows, some.width}, DType::kF32,
                         std::vector<float>(static_cast<size_t>(some.num_rows * some.width), 1.0F));
       graphs.push_back(cuda::CudaGraph::capture(*at.stream, [&]() -> Status {
-                         cuda::run_sum_rows(at.context, at.inboxes, some.way, rows.back().view());
+                         cuda::run_sum_rows(at.context, at.inboxes, some.method,
+                                            rows.back().view());
                          return {};
                        }).value());
     }
@@ -252,7 +253,7 @@ TEST_F(PeerSumsTest, ManyCallsInGraphsAndOutside) {
         if ((round + i) % 2 == 0) {
           graphs[which].launch(*at.stream);
         } else {
-          cuda::run_sum_rows(at.context, at.inboxes, kRows[which].way, rows[which].view());
+          cuda::run_sum_rows(at.context, at.inboxes, kRows[which].method, rows[which].view());
         }
       }
       const float sum = static_cast<float>(round + 1) * std::pow(static_cast<float>(size()), 3.0F);
@@ -262,20 +263,20 @@ TEST_F(PeerSumsTest, ManyCallsInGraphsAndOutside) {
 }
 
 TEST_F(PeerSumsTest, ComputesWholeVectorsUpToItsLimits) {
-  const auto way = [&](int64_t rows, int64_t width) {
-    return peers_->way(TensorView{nullptr, DType::kBF16, {rows, width}});
+  const auto method = [&](int64_t rows, int64_t width) {
+    return peers_->method(TensorView{nullptr, DType::kBF16, {rows, width}});
   };
-  EXPECT_EQ(way(64, 16384), cuda::SumWay::kOneStep);
-  EXPECT_EQ(way(65, 64), cuda::SumWay::kTwoSteps);
-  EXPECT_EQ(way(256, 16384), cuda::SumWay::kTwoSteps);
-  EXPECT_EQ(way(257, 16384), cuda::SumWay::kNccl);
-  EXPECT_EQ(way(1, 16392), cuda::SumWay::kNccl);
-  EXPECT_EQ(way(1, 12), cuda::SumWay::kNccl);
-  EXPECT_EQ(way(0, 64), cuda::SumWay::kNccl);
+  EXPECT_EQ(method(64, 16384), cuda::SumMethod::kOneStep);
+  EXPECT_EQ(method(65, 64), cuda::SumMethod::kTwoSteps);
+  EXPECT_EQ(method(256, 16384), cuda::SumMethod::kTwoSteps);
+  EXPECT_EQ(method(257, 16384), cuda::SumMethod::kNccl);
+  EXPECT_EQ(method(1, 16392), cuda::SumMethod::kNccl);
+  EXPECT_EQ(method(1, 12), cuda::SumMethod::kNccl);
+  EXPECT_EQ(method(0, 64), cuda::SumMethod::kNccl);
   peers_->set_limits({.one_step = 128, .two_steps = 1024});
-  EXPECT_EQ(way(1, 64), cuda::SumWay::kOneStep);
-  EXPECT_EQ(way(2, 64), cuda::SumWay::kTwoSteps);
-  EXPECT_EQ(way(9, 64), cuda::SumWay::kNccl);
+  EXPECT_EQ(method(1, 64), cuda::SumMethod::kOneStep);
+  EXPECT_EQ(method(2, 64), cuda::SumMethod::kTwoSteps);
+  EXPECT_EQ(method(9, 64), cuda::SumMethod::kNccl);
 }
 
 // Kernels whose peers never come end after release().
@@ -283,8 +284,8 @@ TEST_F(PeerSumsTest, ReleaseEndsKernelsThatWait) {
   ASSERT_TRUE(cuda::use_device(0).ok());
   cuda::CudaStream& stream = *streams_[0];
   DeviceData x(stream, {2, 64}, DType::kF32, std::vector<float>(128, 1.0F));
-  for (const cuda::SumWay way : {cuda::SumWay::kOneStep, cuda::SumWay::kTwoSteps}) {
-    cuda::run_sum_rows({.stream = &stream}, peers_->inboxes(0), way, x.view());
+  for (const cuda::SumMethod method : {cuda::SumMethod::kOneStep, cuda::SumMethod::kTwoSteps}) {
+    cuda::run_sum_rows({.stream = &stream}, peers_->inboxes(0), method, x.view());
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(50));  // longer than they would run
   EXPECT_EQ(cudaStreamQuery(stream.get()), cudaErrorNotReady);

@@ -473,7 +473,7 @@ void run(const Task& task) {
 }
 
 // The largest magnitude of `count` numbers; an infinity or a NaN is larger than all others.
-inline float most_of(const float* values, int64_t count) {
+inline float largest_magnitude(const float* values, int64_t count) {
   uint32_t most_bits = 0;
   for (int64_t i = 0; i < count; ++i) {
     uint32_t bits = 0;
@@ -489,7 +489,7 @@ inline float most_of(const float* values, int64_t count) {
 // Returns the multiplier of 32 activations: the smallest with which the largest activation fits 8
 // bits.
 inline int32_t multiplier_of(const float* values, float most_of_block) {
-  const float share = most_of(values, kGroupK) * (kMostMultiplier / most_of_block);
+  const float share = largest_magnitude(values, kGroupK) * (kMostMultiplier / most_of_block);
   const auto whole = static_cast<int32_t>(share);
   const int32_t multiplier = whole + (static_cast<float>(whole) < share ? 1 : 0);
   return multiplier < 1 ? 1 : multiplier < kMostMultiplier ? multiplier : kMostMultiplier;
@@ -505,7 +505,7 @@ void quantize_block(const float* x, int64_t count, std::byte* out) {
   float values[kBlockK];
   for (int64_t i = 0; i < kBlockK; ++i) values[i] = 0.0F;
   for (int64_t i = 0; i < count; ++i) values[i] = x[i];
-  const float most = most_of(values, kBlockK);
+  const float most = largest_magnitude(values, kBlockK);
   const bool is_finite = most <= std::numeric_limits<float>::max();
   const bool is_zero = most < kTiny;
   const float inverse = !is_finite || is_zero ? 0.0F : kMost / most;

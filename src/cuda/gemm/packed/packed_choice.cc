@@ -57,16 +57,16 @@ Status PackedGemm::reserve(const PackedMatrices& matrix) {
 }
 
 void PackedGemm::run(const PackedProduct& product) {
-  run(product, packed_way(product.x.shape[0], can_unpack(product)));
+  run(product, packed_method(product.x.shape[0], can_unpack(product)));
 }
 
-void PackedGemm::run(const PackedProduct& product, PackedWay way) {
+void PackedGemm::run(const PackedProduct& product, PackedMethod method) {
   const int64_t num_rows = product.x.shape[0];
-  if (way == PackedWay::kUnpacked) {
+  if (method == PackedMethod::kUnpacked) {
     Status status = run_unpacked(product);
     if (!status.ok()) context_.stream->record_error(std::move(status));
   } else {
-    const bool has_tiles = way == PackedWay::kTiles;
+    const bool has_tiles = method == PackedMethod::kTiles;
     const int64_t step = has_tiles ? kMaxTiledRows : kMaxPackedRows;
     for (int64_t first = 0; first < num_rows; first += step) {
       const PackedProduct part = part_of(product, first, std::min(step, num_rows - first));

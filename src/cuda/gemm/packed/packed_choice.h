@@ -1,4 +1,4 @@
-// Chooses the way to compute a product with packed matrices, and computes it.
+// Chooses the method of a product with packed matrices, and computes it.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +21,16 @@ struct PackedProduct {
 
 // The ways to compute a product: the kernel for few rows, the kernel for tiles of rows, or cuBLASLt
 // after unpacking the matrix into a workspace, as many rows at a time as fit.
-enum class PackedWay { kFewRows, kTiles, kUnpacked };
+enum class PackedMethod { kFewRows, kTiles, kUnpacked };
 
 // The maximum number of rows of x that are tiled at a time. The workspace holds this many rows of
 // the width of the widest matrix.
 inline constexpr int64_t kMaxTiledRows = 256;
 
-// The fastest way for m rows of x, as measured on an H200.
-constexpr PackedWay packed_way(int64_t m, bool can_unpack) {
-  if (m <= kMaxPackedRows) return PackedWay::kFewRows;
-  return m <= kMaxTiledRows || !can_unpack ? PackedWay::kTiles : PackedWay::kUnpacked;
+// The fastest method for m rows of x, as measured on an H200.
+constexpr PackedMethod packed_method(int64_t m, bool can_unpack) {
+  if (m <= kMaxPackedRows) return PackedMethod::kFewRows;
+  return m <= kMaxTiledRows || !can_unpack ? PackedMethod::kTiles : PackedMethod::kUnpacked;
 }
 
 // Whether the kernel for few rows computes the gated product: gate and up must be one part.
@@ -47,7 +47,7 @@ class PackedGemm {
   Status reserve(const PackedMatrices& matrix);
   // Enqueues; capturable.
   void run(const PackedProduct& product);
-  void run(const PackedProduct& product, PackedWay way);
+  void run(const PackedProduct& product, PackedMethod method);
 
  private:
   void run_few_rows(const PackedProduct& product);

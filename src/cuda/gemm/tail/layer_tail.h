@@ -307,7 +307,7 @@ class LayerTailKernel {
   bool takes(const LayerTail& layer) const;
   // Enqueues; capturable. Requires takes(). Only one stream may use it at a time, because the grid
   // barrier's counter belongs to this object. With the inboxes of several ranks, every rank
-  // enqueues its part of the layer, and the kernel sums delta over the ranks: PeerSums::way(delta)
+  // enqueues its part of the layer, and the kernel sums delta over the ranks: PeerSums::method(delta)
   // must be kOneStep. Without them, only this rank's part is computed.
   void run(const LayerTail& layer, const PeerInboxes& peers = {});
 

@@ -73,7 +73,7 @@ bool LayerTailChoice::takes(const LayerTail& layer) const {
   if (kernel_ == nullptr || !kernel_->takes(layer)) return false;
   if (options_.num_ranks == 1) return true;
   const PeerSums* const sums = options_.peer_sums.get();
-  return sums != nullptr && sums->way(layer.delta) == SumWay::kOneStep;
+  return sums != nullptr && sums->method(layer.delta) == SumMethod::kOneStep;
 }
 
 void LayerTailChoice::run(const LayerTail& layer) {
