@@ -55,7 +55,8 @@ auto write_handler(std::shared_ptr<StreamUser> user) {
   };
 }
 
-// Memory for one handler that is posted repeatedly, at most once at a time.
+// Memory for one handler that is posted repeatedly, at most once at a time. It is reserved in
+// advance, so that a wake-up does not fail when memory is exhausted.
 using WakeMemory = std::array<std::byte, 128>;
 template <typename T>
 class WakeAllocator {
@@ -79,7 +80,7 @@ class WakeAllocator {
 };
 
 struct WakeHandler {
-  std::shared_ptr<StreamUser> user;  // owns the stream, and so the two members below
+  std::shared_ptr<StreamUser> user;  // keeps the stream alive, whose members the references name
   std::atomic<bool>& is_waking;
   WakeMemory& memory;
 

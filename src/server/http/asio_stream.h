@@ -14,7 +14,8 @@ namespace quire::http {
 using Socket = boost::asio::basic_stream_socket<boost::asio::generic::stream_protocol,
                                                 boost::asio::io_context::executor_type>;
 
-// "127.0.0.1:50312", "[::1]:50312" or "unix"; "unknown" if the client has left.
+// Returns the other end of the connection: "127.0.0.1:50312", "[::1]:50312" or "unix"; "unknown" if
+// the client has disconnected.
 std::string peer_name(const Socket& socket);
 
 // `context` is the socket's I/O context. If `tls` is null, the stream is unencrypted.

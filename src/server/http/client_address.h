@@ -30,8 +30,9 @@ class IpAddress {
 
   bool is_ipv4() const;
   std::string text() const;  // "1.2.3.4", "2001:db8::1"
-  // The key under which connections are counted: the address if it is IPv4, otherwise the first 64
-  // bits, which providers usually assign to one customer. At most 8 bytes.
+  // Returns the key under which PeerLimit counts clients, in binary: the 4 bytes of an IPv4
+  // address, or the first 8 bytes of an IPv6 address, which providers usually assign to one
+  // customer.
   std::string network() const;
 
  private:

@@ -152,7 +152,7 @@ void Connection::begin_response(bool keep_alive) {
                         .head = head_of(parser_.request(), client())};
   traits.head.began = request_began_;
   response_ = std::make_shared<PendingResponse>(std::move(traits), shared_from_this());
-  // A write of "100 Continue" may still be in progress; its deadline stays.
+  // A write of "100 Continue" may still be in progress, which needs a deadline.
   enter(Phase::kResponding, out_.empty() ? kNoLimit : limits_.write_timeout);
 }
 

@@ -24,7 +24,7 @@
 namespace quire::http {
 
 // The result of opening a stream; with TLS, of the handshake.
-enum class OpenResult { kDone, kFailed, kPlainHttp };  // kPlainHttp: a TLS client that speaks HTTP
+enum class OpenResult { kDone, kFailed, kPlainHttp };  // kPlainHttp: HTTP came to a TLS port
 
 // Receives a stream's events on the stream's thread, one at a time, never from within a call to
 // Stream.
@@ -57,15 +57,15 @@ class Stream {
   // Called after kPlainHttp. Sends the unencrypted bytes that the kernel accepts at once, then ends
   // sending.
   virtual void end_unencrypted(std::string_view /*bytes*/) {}
-  // Called after the client has shut down its sending side. Calls on_reset() once the system
-  // reports that the client has closed the connection altogether; the system detects this by a
-  // reset in answer to sent bytes. Returns false if the stream cannot distinguish the two; the
-  // connection then counts as closed.
+  // Called after the client has shut down its sending side, to detect whether it has closed the
+  // connection altogether. If so, the client's system answers the next bytes with a reset, and the
+  // stream calls on_reset(). Returns false if the stream cannot detect this; the connection then
+  // counts as closed.
   virtual bool watch_reset() { return false; }
   virtual void close() = 0;                       // cancels pending operations at once
   virtual void set_deadline(TimePoint when) = 0;  // replaces the last one; max(): none
-  // Called on any thread, before close(). Never throws: a client would wait forever for a lost
-  // wake-up.
+  // Called on any thread, before close(). Never throws, because a client would wait forever after a
+  // lost wake-up.
   virtual void wake() noexcept = 0;
   // Called on any thread while no write is in progress. Sends the bytes that the kernel accepts at
   // once and returns their number; 0 if unsupported.
@@ -212,9 +212,10 @@ class Connection final : public StreamUser,
   // Counts the request of a trusted proxy against its client's limit. Returns false if the limit is
   // reached.
   bool admit_client();
-  // Calls the hook before the body is read. Returns false if it has refused the request.
+  // Calls Hooks::check_head. Returns false if the hook has refused the request; then the body is
+  // not read.
   bool check_head();
-  // Returns whether a client that has ended its side may still read the response.
+  // Returns whether a client that has shut down its sending side may still read the response.
   bool may_read_response();
   // Charges the body to the budget. Returns false if the budget has too little left.
   bool charge_body();

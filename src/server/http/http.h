@@ -55,8 +55,8 @@ class Exchange {
   // error.
   virtual bool respond(Response response) = 0;
 
-  // A streamed body (chunked; for events). Data that a slow reader has not read is kept up to
-  // Limits::max_buffered_bytes; beyond that the connection is closed.
+  // start_stream() begins a body in pieces, such as events. Pieces that a slow client has not read
+  // are kept up to Limits::max_buffered_bytes; beyond that the connection is closed.
   virtual void start_stream(int status, std::string content_type, Headers headers) = 0;
   virtual void write(std::string piece) = 0;
   virtual void end_stream() = 0;
@@ -86,7 +86,7 @@ struct Hooks {
   // Formats a refusal. `head` has the known parts of the request: only the peer if the
   // request could not be read.
   std::function<Response(const Request& head, const Refusal& refusal)> write_refusal = nullptr;
-  // Called for a request whose client left before the body was complete. It must not throw.
+  // Called for a request whose client disconnected before the body was complete. It must not throw.
   std::function<void(const Request& head)> on_cut = nullptr;
 };
 

@@ -62,8 +62,8 @@ void allow_reuse(const ListeningSocket& socket) {
 }
 
 // With SO_REUSEADDR, Linux lets several sockets bind to one port until one of them listens. So the
-// option is set only if bind() fails without it: connections of an earlier server may not have
-// timed out yet.
+// option is set only if bind() fails without it, which it also does while connections of an earlier
+// server have not timed out.
 bool bind_alone(const ListeningSocket& socket, const addrinfo& address) {
   if (::bind(socket.fd(), address.ai_addr, address.ai_addrlen) == 0) return true;
   if (errno != EADDRINUSE) return false;
@@ -248,7 +248,7 @@ Status start_listening(const ServerConfig& config, const std::vector<ListeningSo
           "[http] `uds` {} was replaced, probably by another server; give each server its own path",
           config.uds));
     }
-    // Otherwise a restart would fail until the connections have timed out.
+    // Without this option, a restart would fail until the connections have timed out.
     if (socket.family() != AF_UNIX) allow_reuse(socket);
     if (::listen(socket.fd(), kBacklog) != 0) {
       return config.uds.empty() ? bind_error(config, errno) : uds_error(config.uds, errno);

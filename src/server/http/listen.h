@@ -12,7 +12,8 @@
 
 namespace quire::http {
 
-// The connections that the system completes before accept(); it limits this to net.core.somaxconn.
+// The number of connections that the kernel completes before accept(). The kernel limits it to
+// net.core.somaxconn.
 inline constexpr int kBacklog = 4096;
 
 // A bound socket; start_listening() makes it accept clients. The destructor closes it and removes a
@@ -29,7 +30,7 @@ class ListeningSocket {
   int port() const;  // 0 for a Unix socket
   // Returns whether only this machine can reach the socket: a loopback address or a Unix socket.
   bool is_local() const;
-  int release();  // passes the descriptor to the caller, but not the file
+  int release();  // gives the descriptor to the caller; the file stays with this object
   void own_file(std::string path);
   // Returns whether the file of own_file() was removed or replaced.
   bool has_lost_file() const;

@@ -155,7 +155,7 @@ bool PendingResponse::respond(Response response) {
 
 // Reserves memory of the budget. The response keeps its share until it is sent.
 bool PendingResponse::reserve_locked(size_t num_bytes) {
-  constexpr size_t kFreeBytes = size_t{64} << 10;  // so that slow readers cannot starve others
+  constexpr size_t kFreeBytes = size_t{64} << 10;  // not charged: slow clients starve no others
   if (num_bytes <= kFreeBytes || !traits_.budget) return true;
   if (!share_) share_ = std::make_unique<ByteShare>(traits_.budget);
   return share_->grow_to(num_bytes);

@@ -32,9 +32,10 @@ class RequestParser {
   explicit RequestParser(const Limits& limits);
   ~RequestParser();
 
-  // Consumes bytes and returns their number; the caller passes the rest again with more appended.
-  // Returns at the end of a head and of a request. Refuses an incomplete element of
-  // max_header_bytes, so a buffer of that size is enough.
+  // Consumes a prefix of `bytes` and returns its length; the caller passes the rest again, with
+  // later bytes appended. Stops at the end of a head and at the end of a request. Refuses a head,
+  // chunk header or trailers that do not end within max_header_bytes, so a buffer of that size is
+  // enough.
   size_t feed(std::string_view bytes);
 
   State state() const { return state_; }

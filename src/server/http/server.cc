@@ -56,8 +56,8 @@ struct Loop {
   // Repairs the state after an exception; returns false if it must be called again.
   std::function<bool()> repair = [] { return true; };
 
-  // Makes Asio create the objects of a loop's first timer or socket. Without descriptors for them,
-  // the server then fails at its start instead of at a connection.
+  // Makes Asio create the objects that a loop's first timer or socket needs. If there are no
+  // descriptors for them, the server fails at its start instead of at its first connection.
   Loop() { asio::steady_timer first(context); }
 
   ~Loop() {
@@ -368,7 +368,8 @@ class AsioServer final : public Server {
     });
   }
 
-  // Sends a 503 if that is possible without blocking.
+  // Sends a 503 if the kernel accepts it at once. A TLS client gets no response, because it would
+  // need a handshake.
   void reject(Socket& socket) const {
     if (tls_) return;
     Request head;

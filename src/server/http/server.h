@@ -18,8 +18,8 @@ struct Limits {
   int max_connections = 8192;
   size_t max_header_bytes = size_t{16} << 10;
   int max_headers = 100;
-  // Connections per address (IPv6: per /64 network), or behind a trusted proxy requests per address
-  // in X-Forwarded-For; 0: no bound.
+  // Connections per client address (IPv6: per /64 network). Behind a trusted proxy: requests in
+  // progress per address in X-Forwarded-For. 0: no bound.
   int max_connections_per_peer = 0;
   size_t max_body_bytes = size_t{32} << 20;
   // A body counts by the capacity of its buffer, which never exceeds its Content-Length.
@@ -30,7 +30,7 @@ struct Limits {
   std::chrono::milliseconds header_timeout{10'000};  // first to last byte of a head
   std::chrono::milliseconds body_timeout{60'000};    // for a whole body
   std::chrono::milliseconds idle_timeout{75'000};    // between requests, and before the first byte
-  std::chrono::milliseconds write_timeout{30'000};   // time without a byte accepted
+  std::chrono::milliseconds write_timeout{30'000};   // time in which the client accepts no byte
   // A write of N bytes must end within write_timeout + N / min_bytes_per_second.
   size_t min_bytes_per_second = size_t{16} << 10;
 };
@@ -56,7 +56,7 @@ struct ServerStats {
   int64_t num_timeouts = 0;
   int64_t num_slow_readers = 0;
   int64_t num_bad_requests = 0;  // not HTTP, or beyond a limit
-  int64_t received_bytes = 0;    // over the network, without TLS's own
+  int64_t received_bytes = 0;    // without the overhead of TLS
   int64_t sent_bytes = 0;
   // Bytes that currently count against Limits::max_total_body_bytes and max_total_response_bytes.
   size_t body_bytes = 0;

@@ -19,8 +19,8 @@ namespace ssl = boost::asio::ssl;
 
 namespace {
 
-// Reads a regular file only, because reading a pipe could block all connections. Throws as the
-// functions of ssl::context do.
+// Reads a regular file only, because reading a pipe could block all connections. Throws on errors,
+// as the functions of ssl::context do.
 std::string read_pem(const std::string& path) {
   constexpr size_t kMaxBytes = size_t{1} << 20;
   Result<std::string> text = read_file(path, kMaxBytes);

@@ -16,7 +16,8 @@ class TlsIdentity {
  public:
   using Context = boost::asio::ssl::context;
 
-  // Errors name the flags. Speaks TLS 1.2 and later.
+  // Reads both PEM files. Connections then use TLS 1.2 or later. Error: invalid_argument, which
+  // names the settings.
   static Result<std::unique_ptr<TlsIdentity>> load(std::string certificate, std::string key);
 
   // Returns the context for the next connection. Checks the files at most once per second. If a
