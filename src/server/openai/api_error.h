@@ -31,12 +31,12 @@ enum class ErrorShape {
   kAnthropic,  // {"type":"error","error":{"type","message"}}
   kOllama      // {"error":"message"}
 };
-// Returns the shape for a request's path, so that it is known even if no route is found. Both
-// OpenAI and Anthropic's APIs have models; only Anthropic's clients send the header
+// Returns the shape for a request's path, so that it is known even if no route is found. OpenAI's
+// and Anthropic's APIs both have the path /models; only Anthropic's clients send the header
 // anthropic-version.
 ErrorShape error_shape(std::string_view path, bool has_anthropic_version = false);
 std::string error_body(const ApiError& error, ErrorShape shape = ErrorShape::kOpenAi);
-// Returns a description that may be logged. For a 400 or 404 it has the code (or type) and the
+// Returns a description that may be logged. For a 400 or 404 it is only the code (or type) and the
 // field, because the message can quote the prompt.
 std::string loggable(const ApiError& error);
 

@@ -17,7 +17,7 @@ struct TemplateCall {
   std::string id;
   std::string name;
   jinja::Value arguments;  // a dict
-  std::string text = {};   // arguments that are no object; add_call() appends it to the content
+  std::string text = {};   // arguments that are not an object; add_call() adds them to the content
 };
 
 // A message in the form that chat templates expect.
@@ -52,22 +52,23 @@ class ChatBuilder {
                       std::string_view parameters_name);
   // Reads a tool with free text, see tool_kinds.h.
   FieldError add_custom_tool(const Path& path, const simdjson::dom::object& fields);
-  // Sets the default choice if the request has none. Call it after the tools were read.
+  // Sets the choice of a request that states none: `auto` if it has tools, otherwise `none`. Call
+  // it after the tools were read.
   void choose_by_default();
   // Forces a call of this tool, which must have been added.
   FieldError choose_tool(const Path& name_path, Element name);
   // Forces a call of any tool.
   FieldError require_tool(const Path& path, Element choice);
 
-  // Adds the result of the call with this id, which an earlier message contains.
+  // Adds the result of the call with this id. Fails if no earlier message has such a call.
   FieldError add_tool_result(const Path& id_path, std::string_view id, std::string content);
-  // Names the place in the request of the messages that were added since the last call.
+  // Sets `source` of all messages that were added since the last set_sources().
   void set_sources(const Path& path);
   // Adds a call to the last message, which is the assistant's.
   void add_call(TemplateCall call);
 
-  // Sets the variables of the template, see add_effort(). An effort that it does not read is named
-  // in request.ignored.
+  // Sets the variables of the template, see add_effort(). If the template does not read the effort,
+  // adds `path` to request.ignored.
   void set_reasoning_effort(const Path& path, std::string_view effort);
   // Switches reasoning on or off in templates that can do so; in others it has no effect.
   void set_thinking(bool is_wanted);
@@ -86,7 +87,7 @@ class ChatBuilder {
                              std::string_view marker) const;
 
   GenerationFields shared_;
-  std::vector<std::pair<std::string, jinja::Value>> tools_;  // by name, as templates expect them
+  std::vector<std::pair<std::string, jinja::Value>> tools_;  // names and values for the template
   std::vector<jinja::Dict::Entry> variables_;
   std::vector<jinja::Dict::Entry> template_kwargs_;
   std::map<std::string, std::string, std::less<>> names_by_call_;

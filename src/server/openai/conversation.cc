@@ -155,7 +155,7 @@ bool is_text_field(std::string_view name) {
 }
 
 // Content becomes one string and the arguments of tool calls become dicts; all other fields are
-// copied, without those that are null.
+// copied, without those that are null or an empty list.
 FieldError read_message(const Path& path, Element value, const RequestDefaults& defaults,
                         TemplateValues& values, bool is_last, Conversation& conversation,
                         Value& out) {
@@ -227,8 +227,8 @@ FieldError read_messages(Element value, const RequestDefaults& defaults, Templat
   return {};
 }
 
-// Converts those tools of the request whose names are in `shown`: functions without changes.
-// read_tools() has checked all tools.
+// Converts the tools of the request whose names are in `shown`: functions without changes, custom
+// tools to functions. read_tools() has checked all tools.
 FieldError read_shown_tools(simdjson::dom::array tools, std::span<const Tool> shown,
                             TemplateValues& values, Value& out) {
   std::vector<Value> read;

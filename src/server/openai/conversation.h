@@ -53,7 +53,7 @@ class TemplateValues {
   explicit TemplateValues(const RequestLimits& the_limits)
       : limits(the_limits), num_left_(the_limits.max_template_values) {}
 
-  // Fails if the values of all calls together exceed the limit.
+  // Fails if all converted values together exceed the limit.
   FieldError convert(const Path& path, Element value, jinja::Value& out);
 
   const RequestLimits& limits;
@@ -72,8 +72,8 @@ FieldError read_conversation(const ConversationFields& fields, std::span<const T
 // Moves the variables out, and the continuation if the request asked for continue_final_message.
 TemplateInput template_input(Conversation&& conversation);
 
-// Reads the functions and the tools with free text, whose names must differ, and names the others
-// in `ignored`.
+// Reads functions and tools with free text; two with the same name are an error. Adds the types of
+// other tools to `ignored`.
 FieldError read_tools(Element value, const RequestLimits& limits, std::vector<Tool>& out,
                       std::vector<std::string>& ignored);
 // Returns the tool with this name, or null.
@@ -84,31 +84,32 @@ const Tool* find_tool(std::span<const Tool> tools, std::string_view name);
 FieldError read_content(const Path& path, Element value, std::string& out);
 
 // Reads a tool call's arguments from the field `name` as a dict, which templates expect: an object,
-// or the text of one. As in vLLM, null and an empty text mean no arguments; an absent field, too.
-// Any other text or value is a model's slip, whose text is appended to `content`.
+// or the text of one. As in vLLM, null and an empty text mean no arguments; an absent field, too. A
+// model must have written any other text or value by mistake, so this text is appended to
+// `content`.
 FieldError read_arguments(const Path& path, const simdjson::dom::object& fields,
                           std::string_view name, TemplateValues& values, jinja::Value& out,
                           std::string& content);
 
-// Reads a function's name, and its parameters from the field `parameters_name`, and adds it to the
-// tools, whose names must differ.
+// Reads a function: its name, and its parameters from the field `parameters_name`. Adds it to
+// `out`, which must not have a tool of that name.
 FieldError read_function_fields(const Path& path, const simdjson::dom::object& fields,
                                 std::string_view parameters_name, std::vector<Tool>& out);
 
-// Reads {"mode": "auto" or "required", "tools": […]} and drops all tools that are not in the list.
-// `read_name` reads the name of one tool, whose place depends on the API, and checks that the tool
-// exists; the name of a hosted tool is empty.
+// Reads {"mode": "auto" or "required", "tools": […]} and removes all tools that are not in the list
+// from request.tools. `read_name` reads the name of one tool, whose place depends on the API, and
+// checks that the tool exists; the name of a hosted tool is empty.
 using ReadToolName = std::function<FieldError(const Path& path, Element tool, std::string& name)>;
 FieldError read_allowed_tools(const Path& path, const simdjson::dom::object& fields,
                               const RequestLimits& limits, const ReadToolName& read_name,
                               ChatRequest& request);
 
-// Checks the choice of tools against the other fields of the request and against the chat template:
-// if the template ignores tools, the model would not receive them.
+// Refuses tools that the model may choose to call if the format of its calls is not known, or if
+// the chat template ignores tools, so that the model would not receive them.
 FieldError check_tools(const ChatRequest& request, const RequestDefaults& defaults);
 
-// Reads a message's role. `developer` becomes `system` if the template does not compare it. A role
-// that is not among the usual ones must be in the template, too.
+// Reads a message's role. `developer` becomes `system` unless the template has it in quotation
+// marks. The template must have any other role than OpenAI's in quotation marks.
 FieldError read_role(const Path& path, const simdjson::dom::object& fields,
                      const RequestDefaults& defaults, std::string& out);
 

@@ -55,7 +55,8 @@ void write_type(std::string_view name, bool may_be_null, JsonWriter& json) {
   json.raw(may_be_null ? fmt::format(R"(["{}","null"])", name) : fmt::format("\"{}\"", name));
 }
 
-// The text of a JSON schema, or the name of one.
+// Returns the JSON schema that FieldType::json stands for: its own text, or a reference to the
+// schema of that name.
 std::string schema_text(std::string_view json) {
   return json.starts_with('{') ? std::string(json)
                                : fmt::format(R"({{"$ref":"#/components/schemas/{}"}})", json);
@@ -288,7 +289,7 @@ std::string markdown_table(const ObjectSchema& object) {
     if (!names.empty()) table += fmt::format("| {} | {} |\n", std::exchange(names, ""), cells);
   };
   for (const Field& field : object.fields) {
-    const bool is_absent =  // described by the other object of two
+    const bool is_absent =  // described by another object, see openai_schemas()
         field.type.kind == TypeKind::kNull && field.use == FieldUse::kHonoured;
     if (is_absent) continue;
     const std::string own_cells = cells_of(field);

@@ -1,5 +1,6 @@
 // Tables of the fields of request bodies. A table is the only description of an object's fields:
-// the readers iterate over it, and /openapi.json and the tables of docs/ are generated from it.
+// the readers look up fields in it, and /openapi.json and the tables of docs/ are generated from
+// it.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +24,7 @@ namespace quire::server {
 enum class FieldUse {
   kHonoured,
   kNoEffect,  // any value is accepted, and the response is the same without the field
-  kRefused,   // ignoring the field would surprise the client: 400, except for the type's own values
+  kRefused,   // 400 for values other than the type's: ignoring them would surprise the client
 };
 
 // The values that a field may have.
@@ -35,19 +36,19 @@ struct FieldType {
   // kOneOf: JSON values, separated by spaces. kSchema, kList: the JSON schema of the value or of an
   // item, or the name of a schema of /openapi.json.
   std::string_view json = {};
-  std::string_view words = {};  // of kSchema: its values in the words of the documentation
+  std::string_view words = {};  // kSchema: the values in the words of the documentation
 };
 
 struct Field {
   std::string_view name;
   FieldType type = {};
-  // Documents the field. If it is refused, the error says that this text was expected.
+  // Documents the field. If the field is refused, the error says that this text was expected.
   std::string_view help = {};
   FieldUse use = FieldUse::kHonoured;
   bool is_required = false;
 };
 
-// Types and fields, as the rows of a table write them.
+// Make types and fields for the rows of a table.
 inline constexpr FieldType kAnyValue = {};
 inline constexpr FieldType kBoolean = {FieldType::Kind::kBool};
 inline constexpr FieldType kTextValue = {FieldType::Kind::kText};
@@ -90,10 +91,10 @@ constexpr Field only(std::string_view name, std::string_view values, std::string
 }
 inline constexpr std::string_view kOnlyFalse = "false: this server does not support this option";
 
-// Returns the error of a refused field, unless the value is one of its type.
+// Returns the error of a refused field, unless its type allows the value.
 FieldError refuse(const Field& field, const Path& path, Element value);
-// Returns the error for a member that an object at `path` does not have; `names` are the members
-// that it may have.
+// Returns the error for the unknown member `name` of the object at `path`, whose known members are
+// `names`.
 FieldError unknown_member(const Path& path, std::string_view name, std::string_view expected,
                           std::span<const std::string> names);
 
@@ -121,7 +122,7 @@ const BodyField<Body>* find_field(FieldTable<Body> table, std::string_view name)
   return found == table.end() ? nullptr : &*found;
 }
 
-// Read a value of the field's type. An Element is kept for later.
+// Read a value of the field's type. An Element is stored as it is, to be read later.
 FieldError read_value(const FieldType& type, const Path& path, Element value, bool& out);
 FieldError read_value(const FieldType& type, const Path& path, Element value, int& out);
 FieldError read_value(const FieldType& type, const Path& path, Element value,
@@ -158,7 +159,8 @@ FieldError check(Body& /*body*/, const Field& /*field*/, const Path& path, Eleme
 }
 
 // Reads the members of an object that are not null or an empty list. Members that are not in the
-// table have no effect; if `known` is given, they are refused with it as the expected value.
+// table have no effect; if `known` is not empty, they are refused with `known` as the expected
+// value.
 template <typename Body>
 FieldError read_members(FieldTable<Body> table, Body& body, const Path& path, Element value,
                         std::string_view known = {}) {

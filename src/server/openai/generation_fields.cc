@@ -345,7 +345,7 @@ FieldTable<GenerationFields> GenerationFields::table() {
         "The only tokens that may be generated."},
        read_row},
 
-      // Fields of other servers. One is refused if ignoring it would change the result.
+      // Fields of other servers. A field is refused if ignoring it would change the result.
       {only("use_beam_search", "false", kOnlyFalse)},
       {only("length_penalty", "1", "1: this server does not support beam search")},
       {only("grammar_lazy", "false", kOnlyFalse)},
@@ -424,7 +424,7 @@ FieldError GenerationFields::read_max_tokens(const Path& path, Element value) {
   return {};
 }
 
-// The API's own names decide, in any order of the keys.
+// The names of OpenAI's and vLLM's APIs take precedence over llama.cpp's, in any order of the keys.
 FieldError GenerationFields::read_names_of_llama_cpp() {
   const SamplingField* const penalty = find_sampling_field("repetition_penalty");
   if (repeat_penalty_ && std::ranges::find(given_, penalty) == given_.end()) {

@@ -1,4 +1,5 @@
-// The fields that /v1/completions and /v1/chat/completions share.
+// The fields that /v1/completions and /v1/chat/completions share. ChatBuilder reads them for the
+// other APIs.
 #pragma once
 
 #include <optional>
@@ -34,11 +35,13 @@ class GenerationFields {
 
   // Reads a field that is not null. Ignores unknown fields.
   FieldError read(std::string_view name, Element value) { return read(name, name, value); }
-  // Reads a field; names or counts an unknown one in the request's `ignored`.
+  // Reads a field. Adds the name of an unknown field to the request's `ignored`, or only counts it
+  // if the name must not appear in a header.
   FieldError read_or_report(std::string_view name, Element value);
   // Reads a field that has another place or name in the body.
   FieldError read(const Path& path, std::string_view name, Element value);
-  // Sets each field that has a default of the model's and is not in the body to that default.
+  // Sets each field that has a default of the model and is not in the body to its value in
+  // `defaults`.
   void replace_defaults(const SamplingParams& defaults);
   // Checks the fields against each other, after all of them were read. `max_tokens` is the default
   // for requests without that field; 0: the rest of the context, set later. The engine gets

@@ -53,7 +53,7 @@ uint32_t escaped_unit(std::string_view text) {
 }
 
 // Returns the position of the first escape that is half of a surrogate pair without the other half.
-// It is not a character, so JSON text cannot contain it.
+// Half a pair is not a character, so JSON text cannot contain it.
 size_t first_half_pair(std::string_view text) {
   constexpr uint32_t kKindMask = 0xfc00;
   constexpr uint32_t kHigh = 0xd800;

@@ -26,8 +26,8 @@ using FieldError = std::optional<ApiError>;  // empty: no error
     if (::quire::server::FieldError error = (expr); error) return error; \
   } while (false)
 
-// The location of a value, such as "messages[2].content". Refers to its parent, which is on the
-// stack too.
+// The location of a value, such as "messages[2].content". Refers to its parent and its name, which
+// must outlive it.
 struct Path {
   const Path* parent = nullptr;
   std::string_view name = {};

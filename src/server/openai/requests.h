@@ -45,8 +45,8 @@ struct GenerationRequest {
 
 inline constexpr size_t kMaxIgnored = 256;  // bounds the search for duplicates
 
-// Adds a part of a request to those that are ignored, once: a tool, an item of a history, or a
-// field.
+// Adds a part of a request (a tool, an item of a history, or a field) to the ignored ones, unless
+// it is among them already.
 inline void ignore_part(std::string name, std::vector<std::string>& ignored) {
   if (ignored.size() == kMaxIgnored || std::ranges::find(ignored, name) != ignored.end()) return;
   ignored.push_back(std::move(name));
@@ -74,7 +74,7 @@ struct Tool {
   std::string name;
   std::string parameters;  // JSON schema; "{}" if the request gives none
   bool is_custom = false;  // its input is free text, see tool_kinds.h
-  bool is_strict = false;  // the schema binds also calls that the model chooses
+  bool is_strict = false;  // the schema also restricts calls that the model chooses
 };
 
 // The last message of a request with continue_final_message. continue_from() cuts the rendered
@@ -93,10 +93,10 @@ struct TemplateInput {
   // The places of the messages in the request, "input[2]", by their index in the template's list;
   // empty: "messages[INDEX]".
   std::vector<std::string> sources = {};
-  // The places of calls' arguments that are no JSON object. They are a model's text, for example
-  // one that a limit has cut, so the template gets them in the message's content.
+  // The places of calls' arguments that are not a JSON object, for example because a token limit
+  // cut them. The template gets their text in the message's content.
   std::vector<std::string> unread_arguments = {};
-  // The indexes of these messages in the template's list, in their order.
+  // The indexes of the messages with such calls in the template's list, in ascending order.
   std::vector<size_t> messages_with_unread = {};
 };
 
@@ -177,9 +177,9 @@ struct RequestDefaults {
   RequestLimits limits;
 };
 
-// Parse the bodies of requests. They accept every field that OpenAI's clients or vLLM's send,
-// ignore unknown fields, and treat null as absent. They refuse a wrong type, with the field's name,
-// and a key that occurs twice in any object of the body.
+// Parse the bodies of requests. They read or refuse every field that OpenAI's clients or vLLM's
+// send, ignore unknown fields, and treat null as absent. They refuse a wrong type, with the field's
+// name, and a key that occurs twice in any object of the body.
 Parsed<CompletionRequest> parse_completion_request(std::string_view body,
                                                    const RequestDefaults& defaults);
 Parsed<ChatRequest> parse_chat_request(std::string_view body, const RequestDefaults& defaults);

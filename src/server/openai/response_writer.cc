@@ -103,7 +103,7 @@ class CompletionWriter final : public ResponseWriter {
   std::vector<ChoiceStream> streams_;  // of a stream
 };
 
-// A chunk of a chat has no order of its parts.
+// Joins the deltas of an output, because a chunk of a chat has no order of its parts.
 MessageDelta joined(MessageDeltas deltas) {
   MessageDelta all;
   for (MessageDelta& delta : deltas) {

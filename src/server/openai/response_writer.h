@@ -61,8 +61,8 @@ class UsageCount {
 // Returns the parsed text of a sequence's next output, and counts its reasoning tokens. Without a
 // parser the whole text is content.
 MessageDeltas next_deltas(OutputParser* parser, const Output& output, UsageCount& usage);
-// A response that is not streamed has only whole calls. A stream has the calls of custom tools
-// whole, because their form has the text that the arguments contain.
+// Sets which calls the parser holds until they are whole: all calls of a response that is not
+// streamed. In a stream, those of custom tools, because custom_input() needs their whole arguments.
 void hold_calls(const ChatRequest& request, OutputParserConfig& config);
 // Returns null if the whole text is content. Fails if a parser's name is unknown.
 Result<std::unique_ptr<OutputParser>> make_parser_if_needed(const OutputParserConfig& config);

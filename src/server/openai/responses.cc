@@ -11,7 +11,8 @@ constexpr std::string_view kCompletion = "text_completion";
 constexpr std::string_view kChat = "chat.completion";
 constexpr std::string_view kChatChunk = "chat.completion.chunk";
 
-// One choice of a completion, or a chunk's part of one. A null field is omitted.
+// One choice of a completion, or a chunk's part of one. If prompt_ids is null, the part has no
+// prompt.
 struct CompletionPart {
   int index = 0;
   std::string_view prompt_text;
@@ -87,7 +88,7 @@ void write_logprobs(const ChatRequest& request, const std::vector<int32_t>& ids,
                       json);
 }
 
-// Writes a call or a piece of one. The calls of custom tools come whole.
+// Writes a call or a piece of one. The calls of custom tools are always whole, see hold_calls().
 void write_tool_call(const ChatRequest& request, std::string_view id, std::string_view name,
                      std::string_view arguments, JsonWriter& json) {
   if (is_custom_tool(request, name)) {
@@ -110,7 +111,7 @@ void write_tool_call(const ChatRequest& request, std::string_view id, std::strin
   json.end_object();
 }
 
-// Clients read one of these names.
+// Writes the reasoning under two names, because clients read one or the other.
 void write_reasoning(std::string_view reasoning, JsonWriter& json) {
   if (reasoning.empty()) return;
   json.field("reasoning_content", reasoning);

@@ -31,7 +31,7 @@ struct Usage {
   int num_prompt_tokens = 0;
   int num_completion_tokens = 0;
   int num_cached_tokens = 0;
-  CacheMiss cache_miss = CacheMiss::kNone;  // of the first prompt that was not cached
+  CacheMiss cache_miss = CacheMiss::kNone;  // of the first prompt with a miss
   int num_reasoning_tokens = 0;
 };
 

@@ -43,7 +43,7 @@ constexpr std::string_view kCustomSchema =
     R"("additionalProperties":false})";
 
 // Reads the grammar of {"type": "grammar", "syntax", "definition"}, or of the same below "grammar".
-// The grammar binds nothing here; the model reads it in the tool's description.
+// The grammar does not restrict the output; the model reads it in the tool's description.
 FieldError read_format(const Path& path, Element value, std::string& description) {
   simdjson::dom::object fields;
   QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));

@@ -128,7 +128,7 @@ std::string part_of_schema(const Element& part, const Element& root) {
   JsonWriter json(text);
   json.begin_object();
   for (const auto& [key, member] : members) {
-    if (key == "$defs" || key == "definitions") continue;  // no reference leads to them
+    if (key == "$defs" || key == "definitions") continue;  // references lead to those of `root`
     std::string_view uri;
     json.key(key);
     if (key == "$ref" && !member.get_string().get(uri) && uri.starts_with('#')) {
