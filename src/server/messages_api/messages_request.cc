@@ -18,8 +18,8 @@ void join(std::string_view text, std::string& out) {
   out += text;
 }
 
-// Removes the line that Claude Code puts before its system prompt. It differs in every request, so
-// the prefix cache would not find what follows it.
+// Removes the line that Claude Code puts before its system prompt. The line differs in every
+// request, so the prefix cache would find nothing after it.
 void remove_billing_header(std::string& system) {
   if (!system.starts_with("x-anthropic-billing-header:")) return;
   const size_t end = system.find('\n');
@@ -62,7 +62,7 @@ class MessagesFields {
   FieldError read_tool_result(const Path& path, const simdjson::dom::object& fields);
   FieldError read_hosted_result(const Path& path, const simdjson::dom::object& fields);
 
-  // The last message if it has this role; otherwise a new one.
+  // Returns the last message if it has this role; otherwise adds one.
   TemplateMessage& message_of(const std::string& role) {
     if (chat_.messages.empty() || chat_.messages.back().role != role) {
       chat_.messages.push_back({.role = role});
@@ -266,7 +266,7 @@ FieldError MessagesFields::read_tool_result(const Path& path, const simdjson::do
   return chat_.add_tool_result(Path(path, "tool_use_id"), id, std::move(text));
 }
 
-// Reads what a tool that Anthropic ran has found, "web_search_tool_result".
+// Reads the result of a tool that Anthropic ran, such as "web_search_tool_result".
 FieldError MessagesFields::read_hosted_result(const Path& path,
                                               const simdjson::dom::object& fields) {
   std::string id;

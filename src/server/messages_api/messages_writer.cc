@@ -13,7 +13,7 @@ namespace {
 
 using Kind = OutputBlock::Kind;
 
-// Usage counts the tokens from the cache apart from the other tokens of the prompt.
+// Anthropic's input_tokens do not include the tokens from the cache.
 void write_usage(const Usage& usage, JsonWriter& json) {
   json.key("usage");
   json.begin_object();

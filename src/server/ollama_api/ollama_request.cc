@@ -306,7 +306,8 @@ FieldError OllamaFields::read_seed(const Path& path, Element value) {
   return chat_.read_sampling(path, "seed", value);
 }
 
-// 0 leaves one token in Ollama. The other APIs refuse it, because OpenAI's range excludes it.
+// In Ollama, 0 leaves only the most likely token. The other APIs refuse 0, because OpenAI's range
+// excludes it.
 FieldError OllamaFields::read_top_p(const Path& path, Element value) {
   double number = 0;
   if (value.get_double().get(number) || number != 0) {
@@ -316,7 +317,8 @@ FieldError OllamaFields::read_top_p(const Path& path, Element value) {
   return {};
 }
 
-// Scripts copy this option from Ollama's documentation, which sends all options in one example.
+// This option is not refused, because scripts copy it from Ollama's documentation, which sends all
+// options in one example.
 FieldError OllamaFields::read_typical_p(const Path& path, Element value) {
   double number = 0;
   if (value.get_double().get(number) || !(number >= 0 && number <= 1)) {

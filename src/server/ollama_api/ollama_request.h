@@ -28,7 +28,7 @@ struct OllamaRequest {
   // The body has no prompt and no message: Ollama's clients load a model in this way. Nothing is
   // generated.
   bool only_loads = false;
-  // Such a request has keep_alive 0, by which Ollama unloads the model. `chat.ignored` names it.
+  // only_loads, and keep_alive is 0, by which Ollama unloads the model. `chat.ignored` names it.
   bool unloads = false;
 };
 

@@ -28,7 +28,7 @@ struct OllamaReply {
 };
 
 // The header by which the supervisor reports to a model's process how many nanoseconds a request
-// waited for its start.
+// waited until this process was ready.
 inline constexpr std::string_view kLoadTimeField = "x-quire-load-ns";
 
 // Fails if a parser's name is unknown.
@@ -54,10 +54,10 @@ inline constexpr const char* kOllamaStreamType = "application/x-ndjson";
 // The version of Ollama whose API these routes follow. Clients compare it with the version that
 // they require.
 inline constexpr std::string_view kOllamaVersion = "0.12.11";
-// The date in the far future by which clients recognize a model that never expires.
+// A date in the far future, which clients read as never: the model is not unloaded.
 inline constexpr std::string_view kOllamaNever = "2300-01-01T00:00:00Z";
 
-// Ollama's names end in a tag, by default "latest".
+// Adds Ollama's default tag, ":latest", to a name without a tag.
 std::string tagged_name(const std::string& name);
 
 }  // namespace quire::server

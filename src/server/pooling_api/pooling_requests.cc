@@ -244,7 +244,7 @@ class ScoreFields {
     return {};
   }
 
-  // Cohere's clients name the fields of a document that are to be ranked.
+  // Cohere's clients name the fields of a document by which it is ranked.
   static FieldError read_rank_fields(const Path& path, Element value) {
     std::vector<std::string> names;
     QUIRE_RETURN_IF_FIELD_ERROR(read_texts(path, value, SIZE_MAX, names));

@@ -53,8 +53,8 @@ Parsed<ScoreRequest> parse_rerank_request(std::string_view body, const RequestDe
 // Returns the descriptions of these bodies.
 std::vector<ObjectSchema> pooling_schemas();
 
-// The prompt that Qwen3-Reranker is trained on. Its answer is one of the words below. The texts of
-// the request are untrusted: only the template writes control tokens.
+// Returns the prompt that Qwen3-Reranker is trained on, for which the model's answer is one of the
+// words below. The texts of the request are untrusted: only the template writes control tokens.
 MarkedText reranker_prompt(const ScoreRequest& request, size_t document);
 inline constexpr std::string_view kRelevantWord = "yes";
 inline constexpr std::string_view kIrrelevantWord = "no";

@@ -126,7 +126,7 @@ class ScoresWriter : public ResponseWriter {
     return all;
   }
   void write_end(JsonWriter& json) const {
-    write_usage(info_.num_prompt_tokens / 2, json);  // a document has two choices
+    write_usage(info_.num_prompt_tokens / 2, json);  // counts both choices of a document
     json.end_object();
   }
   const ScoreRequest& request() const { return request_; }

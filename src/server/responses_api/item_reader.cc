@@ -61,7 +61,7 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> na
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Returns what a hosted tool found as text. A picture is only named, because the model reads text.
+// Returns a hosted tool's result as text. An image is only named, because the model reads text.
 std::string result_text(std::string_view tool, Element value) {
   if (tool == "image_generation") return "an image";
   std::string_view text;

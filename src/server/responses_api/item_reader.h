@@ -25,8 +25,8 @@ class ItemReader {
   FieldError read_reasoning(const Path& path, const simdjson::dom::object& fields);
   FieldError read_call(const Path& path, const simdjson::dom::object& fields);
   FieldError read_custom_call(const Path& path, const simdjson::dom::object& fields);
-  // Reads the call of a tool that a server ran, "web_search_call", and its result if the item has
-  // it. `name` is the tool's.
+  // Reads the call of a hosted tool, such as "web_search_call", and its result if the item has it.
+  // `name` is the tool's type.
   FieldError read_hosted_call(const Path& path, const simdjson::dom::object& fields,
                               std::string_view name);
   FieldError read_call_output(const Path& path, const simdjson::dom::object& fields);

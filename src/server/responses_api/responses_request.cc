@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::string_view kLogprobs = "message.output_text.logprobs";
 constexpr std::string_view kEncryptedReasoning = "reasoning.encrypted_content";
-// The values of `include` that have no effect: they show the results of hosted tools and images,
-// which other fields refuse.
+// The values of `include` that have no effect: they ask for results of hosted tools and for images,
+// which no response of this server has.
 constexpr auto kEmptyIncludes = std::to_array<std::string_view>(
     {"code_interpreter_call.outputs", "computer_call_output.output.image_url",
      "file_search_call.results", "message.input_image.image_url", "web_search_call.action.sources",
@@ -34,7 +34,7 @@ std::string json_text(std::string_view text) {
   return json.take();
 }
 
-// Returns the item with an id and a type.
+// Returns the item without null fields, and with an id and a type.
 ItemText stored_item(const simdjson::dom::object& fields) {
   JsonWriter json;
   json.begin_object();
@@ -214,7 +214,7 @@ FieldError ResponsesFields::read_include(const Path& path, Element value) {
   return {};
 }
 
-// {"format": {"type": "json_schema", "schema": …}, "verbosity": …}
+// Reads {"format": {"type": "json_schema", "schema": …}, "verbosity": …}.
 FieldError ResponsesFields::read_text_field(const Path& path, Element value) {
   simdjson::dom::object fields;
   QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
@@ -237,7 +237,7 @@ FieldError ResponsesFields::read_text_field(const Path& path, Element value) {
   return repeat(path, json.take(), request_.text);
 }
 
-// A request cannot ask for a summary: reasoning items contain the reasoning itself.
+// `summary` has no effect, because reasoning items contain the whole reasoning.
 FieldError ResponsesFields::read_reasoning(const Path& path, Element value) {
   simdjson::dom::object fields;
   QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));

@@ -39,9 +39,9 @@ struct ResponsesRequest {
 
 // A response that is kept for later requests.
 struct StoredResponse {
-  std::vector<ItemText> items;   // the conversation before it, without instructions
+  std::vector<ItemText> items;  // the conversation before it, without instructions
   std::vector<ItemText> output;
-  std::string body;              // the whole response
+  std::string body;  // the whole response
 };
 
 // The responses that the caller of a request may continue.

@@ -65,7 +65,7 @@ void write_usage(const Usage& usage, JsonWriter& json) {
   json.end_object();
 }
 
-// Returns the code of OpenAI's response.error for an error after the start.
+// Returns the code of OpenAI's response.error for an error after the stream has started.
 std::string_view failure_code(const ApiError& error) {
   if (error.http_status == 429) return "rate_limit_exceeded";
   return error.http_status < 500 ? "invalid_prompt" : "server_error";
@@ -279,7 +279,7 @@ class ResponsesWriter final : public ResponseWriter {
     json.end_object();
   }
 
-  // An item that is in progress has no parts yet, and no text of them.
+  // An item in progress is written without its parts and their text.
   void write_item(size_t idx, const OutputBlock& block, std::string_view status,
                   JsonWriter& json) const {
     const bool is_done = status != "in_progress";
@@ -396,7 +396,7 @@ class ResponsesWriter final : public ResponseWriter {
   UsageCount usage_;
   OutputBlocks blocks_;
   std::vector<TokenLogprobs> tokens_;  // one per block
-  TokenLogprobs new_tokens_;           // whose text is not known yet
+  TokenLogprobs new_tokens_;           // not in a block yet
   FinishReason finish_reason_ = FinishReason::kStop;
   bool has_started_ = false;
   bool is_cut_ = false;
