@@ -73,12 +73,12 @@ export class AnswerView extends MessageView {
     if (!this.#isRunning) this.#end({});
   }
 
-  // The message has changed.
+  // Called when the message has changed; draws it in the next frame.
   changed() {
     this.#frame ||= requestAnimationFrame(() => this.#draw());
   }
 
-  // The message is complete.
+  // Called when the message is complete.
   finish() {
     if (!this.#isRunning) return;
     this.#isRunning = false;
@@ -133,7 +133,8 @@ export class AnswerView extends MessageView {
     }
   }
 
-  // Only a new error is an alert.
+  // `errorProperties` are those of the error's element: a new error is an alert, a stored one is
+  // not.
   #end(errorProperties) {
     const { error, content, calls } = this.message;
     if (error) {
@@ -150,7 +151,8 @@ export class AnswerView extends MessageView {
     this.setAnswerable(false);
   }
 
-  // Says that the answer before this one is of another model; '': no earlier answer.
+  // Shows a note if `before`, the model of the answer before this one, is another; '': no earlier
+  // answer.
   setModelBefore(before) {
     const { model } = this.message;
     this.otherModel?.remove();

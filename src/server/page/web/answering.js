@@ -3,10 +3,11 @@ import { countTokens, ServerError, streamChat } from './api.js';
 import { firstThatFits, fitsBySize, promptRoom } from './context.js';
 import { addDelta, newSeed, requestMessages, settingFields } from './conversation.js';
 
-const kSameReadMs = 5; // tokens within this time came in one piece, and say nothing of the speed
+const kSameReadMs = 5; // tokens within this time of the first arrived together with it
 
-// Returns { fields, numLeftOut }: the job's chat call for a path of messages, and the number of the
-// oldest ones that the context cannot take. Throws ServerError if not even the last question fits.
+// Returns { fields, numLeftOut }: the fields of the job's chat request for a path of messages, and
+// the number of the oldest messages that the context cannot take. Throws ServerError if not even
+// the last question fits.
 async function fitted(job, path, { model, contextTokens }) {
   const { chat: { settings }, continues, isAnotherTry, controller: { signal } } = job;
   const fields = { model, ...settingFields(settings) };
@@ -37,12 +38,12 @@ async function fitted(job, path, { model, contextTokens }) {
 }
 
 // Fills the job's message from the server, and calls changed() after each change; returns why the
-// answer ended. `path` are the messages for the model, the last of which the job continues, or not;
-// `limits` are { model, contextTokens }, which is 0 if it is not known.
+// answer ended. `path` has the messages for the model; if the job continues an answer, that is the
+// last of them. `limits` has { model, contextTokens }; contextTokens is 0 if it is not known.
 export async function receive(job, path, limits, changed) {
   const { message, startMs, controller: { signal } } = job;
   const { timing } = message;
-  const { numTokens, streamMs, streamTokens } = timing; // of an answer that is continued
+  const { numTokens, streamMs, streamTokens } = timing; // of the answer so far, if it is continued
   const { fields, numLeftOut } = await fitted(job, path, limits);
   if (message.leftOut !== numLeftOut) {
     message.leftOut = numLeftOut;

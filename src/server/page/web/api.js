@@ -1,4 +1,4 @@
-// Calls the server's OpenAI API. Errors carry the server's own message.
+// Calls the server's OpenAI API. Errors have the server's own message.
 import { readEvents } from './sse.js';
 
 export class ServerError extends Error {}
@@ -62,7 +62,7 @@ export async function fetchMetrics(signal) {
   return (await request('/metrics', { signal, cache: 'no-store' })).text();
 }
 
-// Returns the tokens of a text, { prompt }, or of a chat call's prompt, { messages, … }.
+// Returns the number of tokens of a text, { prompt }, or of a chat's prompt, { messages, … }.
 export async function countTokens(fields, signal) {
   return (await (await post('/tokenize', fields, signal)).json()).count;
 }

@@ -3,10 +3,10 @@
 import { button, element, showNotice } from './dom.js';
 import { count } from './message.js';
 
-// A longer file has more tokens than the context for any text, so it is not read at all.
+// An assumed upper bound. A file that exceeds the context even by this bound is not read at all.
 const kMaxBytesPerToken = 32;
 
-// Returns { name, text, numTokens }. Throws an Error whose message is the reason against the file.
+// Returns { name, text, numTokens }. Throws an Error whose message says why the file is refused.
 async function readFile(file, maxTokens, countText) {
   const { name } = file;
   if (file.size > kMaxBytesPerToken * maxTokens) {
@@ -33,8 +33,8 @@ export class Attachments {
   #files = []; // { name, text, numTokens } of files that are read, { name } of others
   #onChange;
 
-  // maxTokens() returns the length of the model's context, and countText(text) a promise of its
-  // tokens.
+  // maxTokens() returns the length of the model's context in tokens, and countText(text) a promise
+  // of the text's number of tokens. onChange() is called when the reader removes a file.
   constructor(root, maxTokens, countText, onChange) {
     this.#root = root;
     this.#maxTokens = maxTokens;
@@ -56,7 +56,7 @@ export class Attachments {
     if (texts.length > 0) showNotice(texts.join(' '));
   }
 
-  // Returns the reason against the file, or ''.
+  // Adds a file. Returns why it is refused, or ''.
   async #addOne(file) {
     const own = { name: file.name };
     this.#files.push(own);
@@ -78,7 +78,7 @@ export class Attachments {
     return problem;
   }
 
-  // Returns the files and begins anew.
+  // Returns the files, and removes them from the list.
   take() {
     const files = this.#files;
     this.#files = [];

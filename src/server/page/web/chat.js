@@ -26,7 +26,7 @@ const store = new ChatStore(openStorage());
 let chat = newChat(store.defaults());
 let views = []; // of the messages of the shown path
 const jobs = new Map(); // the answer in progress of each chat, by the chat's id
-const deleted = new Set(); // ids of chats that are deleted; further messages make them anew
+const deleted = new Set(); // ids of deleted chats; save() stores such a chat as a whole again
 let follows = true; // whether the view follows new text; false once the reader scrolls up
 
 const list = new ChatList($('chat-list'), {
@@ -70,7 +70,7 @@ function removeViews(from) {
   for (const view of views.splice(from)) view.root.remove();
 }
 
-// Lets showPath() draw a message anew that has changed.
+// Makes showPath() draw a message again, because it has changed.
 function redraw(message) {
   const index = views.findIndex((view) => view.message === message);
   if (index >= 0) removeViews(index);
@@ -166,7 +166,8 @@ function chatOf(id) {
   return jobs.get(id)?.chat ?? store.readChat(id);
 }
 
-// The address names the chat, so that it survives a reload and has a place in the history.
+// Shows the chat that the address names, so that the chat survives a reload and has a place in the
+// history.
 function showAddressed() {
   const id = location.hash.slice(1);
   if (id === chat.id) return;
@@ -315,7 +316,7 @@ function takeMessage(one, id) {
   if (message.parent === one.leaf && !jobs.has(one.id)) one.leaf = id;
 }
 
-// Takes over that another tab has deleted a message, but not that it has deleted the whole chat.
+// Applies another tab's deletion of a message, unless that tab has deleted the whole chat.
 function dropMessage(one, id) {
   if (deleted.has(one.id) || !store.readHead(one.id) || jobs.get(one.id)?.message.id === id) return;
   const parent = one.messages.get(id)?.parent;
@@ -358,7 +359,7 @@ async function run(job) {
     if (job.isDone) return;
     announce('Answer complete');
     finish(job, noteOf(finishReason));
-    if (models.stateOf(model) !== 'loaded') models.refresh(); // it is now, and has limits
+    if (models.stateOf(model) !== 'loaded') models.refresh(); // it is loaded now, and has limits
   } catch (error) {
     if (job.isDone) return;
     const isServers = error instanceof ServerError;

@@ -1,4 +1,4 @@
-// The list of chats. It reports what its reader does to `on`, whose functions take a chat's id.
+// The list of chats. It reports the reader's actions to `on`, whose functions take a chat's id.
 import { button, element } from './dom.js';
 
 export class ChatList {

@@ -1,39 +1,39 @@
 // The tokens of a conversation that fit in the model's context, as pure functions, and their meter.
 
 const kReplyRoom = 1024; // tokens that are left for the answer if no limit is set
-// A text has no fewer tokens than this, so a longer one is not counted at all.
+// An assumed upper bound. A text that exceeds the room even by this bound is not counted at all.
 const kMaxBytesPerToken = 32;
 const kTemplateTokens = 256; // more than a chat template adds of its own
 const kNearlyFull = 0.8;
 
-// Returns the tokens that a prompt may have, so that an answer fits in the context after it.
+// Returns how many tokens a prompt may have, so that an answer fits in the context after it.
 export function promptRoom(contextTokens, maxTokens) {
   const wanted = maxTokens > 0 && maxTokens < contextTokens ? maxTokens : kReplyRoom;
   return contextTokens - Math.min(wanted, Math.floor(contextTokens / 2));
 }
 
-// Returns whether a chat call's prompt fits (true), does not (false), or is to be counted (null),
-// by the size of its text alone: each token has at least one byte.
+// Judges by its size in bytes whether the prompt of a chat request fits in `room` tokens: true,
+// false, or null if its tokens must be counted. A token has at least one byte.
 export function fitsBySize(fields, room) {
   const numBytes = new TextEncoder().encode(JSON.stringify(fields)).length;
   if (numBytes + kTemplateTokens <= room) return true;
   return numBytes > kMaxBytesPerToken * room ? false : null;
 }
 
-// Returns the index in the path of the first message that the model gets, or -1 if even the last
-// question has more than `most` tokens; earlier ones come with it only if all have at most `room`.
-// count(index) returns the tokens of the prompt without the messages before that index. Whole turns
-// are left out, because many templates require alternating roles. `before` is the index of the
-// previous request: while it fits, the prompts share their beginning, which the server then has in
-// its prefix cache.
+// Returns the index in the path of the first message that the model gets. If the messages from
+// there on have more than `room` tokens, they are only the last turn, which may have up to `most`
+// tokens; -1 means that it has more. count(index) returns the number of tokens of the prompt
+// without the messages before that index. Whole turns are left out, because many templates require
+// alternating roles. `before` is the index that the previous request used: while it fits, the
+// prompts share their beginning, which the server then has in its prefix cache.
 export async function firstThatFits(path, room, most, count, before) {
   const total = await count(0);
   if (total <= room) return 0;
   const starts = path.flatMap(({ role }, i) => (role === 'user' && i > 0 ? [i] : []));
   if (starts.length === 0) return total <= most ? 0 : -1;
   if (starts.includes(before) && await count(before) <= room) return before;
-  // The fewest messages that free half of the room, so that not every turn loses one; by halves,
-  // because each count tokenizes the rest of the conversation.
+  // Leaves out the fewest messages that free half of the room, so that not every turn loses one.
+  // Searches by halves, because each count tokenizes the rest of the conversation.
   let low = 0;
   let high = starts.length - 1;
   while (low < high) {

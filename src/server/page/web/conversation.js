@@ -145,13 +145,14 @@ function callFields({ id, name, arguments: text }) {
 
 function assistantFields({ content, calls, reasoning }) {
   if (calls.length === 0) return { role: 'assistant', content };
-  // A model that reasons between its calls needs that reasoning; templates drop it otherwise.
+  // Other reasoning is not sent, because templates drop it; but a model that reasons between its
+  // calls needs it.
   const thoughts = reasoning ? { reasoning_content: reasoning } : {};
   return { role: 'assistant', content, ...thoughts, tool_calls: calls.map(callFields) };
 }
 
-// Returns the parent of the next question after a path. It replaces a last question that has no
-// answer, as an edited one does, because many templates require alternating roles.
+// Returns the parent of the next question after a path. A last question that has no answer is
+// replaced by the next one, as by an edited one, because many templates require alternating roles.
 export function parentOfNext(path) {
   const last = path.at(-1);
   return (last?.role === 'user' ? last.parent : last?.id) ?? '';
@@ -222,7 +223,7 @@ export function indented(text) {
   return out;
 }
 
-// Returns the reason against a text as the request's list of tools, or ''.
+// Returns why a text cannot be the request's list of tools, or ''.
 export function toolsError(text) {
   if (text.trim() === '') return '';
   const tools = parsed(text);
@@ -240,7 +241,7 @@ export function stopTexts(text) {
     .map((line) => line.replace(/\\([nt\\])/g, (_, letter) => characters[letter]));
 }
 
-// Returns the settings as fields of a request, which omits empty ones, so that the model's defaults
+// Returns the settings as fields of a request. Omits empty ones, so that the model's defaults
 // apply.
 export function settingFields(settings) {
   const fields = {};
@@ -350,7 +351,7 @@ function importedChat(value, at) {
   return { ...head, id: newId(), messages };
 }
 
-// Returns the chats of an exported file. Throws an Error whose message is the reason against it.
+// Returns the chats of an exported file. Throws an Error whose message says why it is refused.
 export function fromJson(text) {
   const value = parsed(text);
   if (value === undefined) throw new Error('it is not valid JSON');

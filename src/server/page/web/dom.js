@@ -70,7 +70,7 @@ export function clearNotice() {
   document.getElementById('notice').replaceChildren();
 }
 
-// Removes the notice once the reader is not at its buttons.
+// Removes the notice, but waits while the pointer or the focus is at its buttons.
 function expireNotice() {
   if (document.getElementById('notice').matches(':hover, :focus-within')) {
     noticeTimer = setTimeout(expireNotice, kNoticeMs);

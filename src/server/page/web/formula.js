@@ -1,5 +1,5 @@
-// Shows formulas in TeX by KaTeX, which is loaded once the first formula is there. A formula that
-// KaTeX does not read is shown as the model wrote it.
+// Shows formulas in TeX by KaTeX, which is loaded when the first formula appears. A formula that
+// KaTeX does not accept is shown as the model wrote it.
 import { element } from './dom.js';
 
 const kMaxChars = 3000; // KaTeX makes about seven elements per character
@@ -25,12 +25,12 @@ export function loadKatex() {
     await import('/page/katex/katex.min.js');
     ({ katex } = globalThis);
   })().catch(() => {
-    setTimeout(() => { loading = null; }, kRetryMs); // the server is away
+    setTimeout(() => { loading = null; }, kRetryMs); // the server cannot be reached
   });
   return loading;
 }
 
-// Returns the node of a formula, or null if it is none.
+// Returns the node of a formula, or null if KaTeX does not accept it.
 function rendered(tex, displayMode) {
   const key = `${displayMode} ${tex}`;
   if (!cache.has(key)) {
@@ -40,7 +40,7 @@ function rendered(tex, displayMode) {
       katex.render(tex, node, { ...kOptions, displayMode });
       cache.set(key, node);
     } catch {
-      cache.set(key, null); // not TeX that KaTeX reads, or too deeply nested
+      cache.set(key, null); // not TeX that KaTeX accepts, or too deeply nested
     }
   }
   return cache.get(key)?.cloneNode(true) ?? null;

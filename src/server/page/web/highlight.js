@@ -43,7 +43,7 @@ const kSql = words(
   'right select set table then union unique update values view when where with');
 const kData = words('true false null yes no on off');
 
-// A pattern that may end with the text, because code is shown while it grows.
+// A pattern also matches a part without its closing mark, because code is shown while it grows.
 const kBlock = String.raw`\/\*[\s\S]*?(?:\*\/|$)`;
 const kLine = String.raw`\/\/[^\n]*`;
 const kHash = String.raw`#[^\n]*`;

@@ -95,7 +95,7 @@ class InlineParser {
     this.inLink = inLink; // true: parse no links, since links do not nest
     this.plain = '';
     this.unclosed = new Set(); // marks known to have no closer from here on
-    this.closers = new Map(); // of formulas: the index of the next one
+    this.closers = new Map(); // by closing mark of formulas: the index of the next one
     this.numFormulas = 0;
   }
 
@@ -130,7 +130,8 @@ class InlineParser {
     return at + run;
   }
 
-  // Returns the index of the next closing mark, each of which is searched once.
+  // Returns the index of the next closing mark of a formula, or Infinity. Searches for each mark
+  // once.
   closer(mark, from) {
     let at = this.closers.get(mark) ?? -1;
     if (at < from) {

@@ -1,4 +1,5 @@
-// The field for the server's API key. It appears once the server refuses a request without one.
+// The field for the server's API key. It appears when the server refuses a request without a valid
+// key.
 import { useKey } from './api.js';
 
 const kEntry = 'quire.key';
@@ -47,7 +48,7 @@ export function startKey(onChange) {
   };
   take(/^[\x21-\x7e]*$/.test(stored) ? stored : '');
   window.addEventListener('keyneeded', ({ detail: sent }) => {
-    if (sent === current) showForm(sent); // not for a late answer to a request with an earlier key
+    if (sent === current) showForm(sent); // not for a late response to an earlier key
   });
   form.addEventListener('submit', (event) => {
     event.preventDefault();

@@ -1,5 +1,5 @@
 // Shows the questions of a chat and the results of tools; answer.js shows the answers. A view
-// reports what its reader does to `on`, whose functions take the view's message first.
+// reports the reader's actions to `on`, whose functions take the view's message first.
 import { indented } from './conversation.js';
 import { button, element } from './dom.js';
 
@@ -83,7 +83,7 @@ export class MessageView {
   }
 }
 
-// Scrolls, by the keyboard too.
+// Makes a text that scrolls, by the keyboard too.
 export function textRegion(label, text) {
   return element('pre', { tabIndex: 0, role: 'region', 'aria-label': label }, text);
 }
@@ -98,7 +98,7 @@ function fileView({ name, text, numTokens }) {
   return foldedText(`${name}${size}`, `Text of ${name}`, text);
 }
 
-// The field grows with its text.
+// Makes the field as high as its text.
 export function fitHeight(field) {
   field.style.height = 'auto';
   field.style.height = `${field.scrollHeight}px`;

@@ -16,7 +16,7 @@ export class Models {
   #context = document.getElementById('context');
   #onChange;
   #timer = 0;
-  #requests = Promise.resolve(); // the last of them
+  #requests = Promise.resolve(); // settles when all requests so far have ended
 
   // onChange() is called when the current model or its limits may have changed, and
   // onChoose(id) when the reader chooses a model.

@@ -7,7 +7,7 @@ const kTimeoutMs = 5000;
 const kNumSamples = 60;
 const kWidth = 120;
 const kHeight = 28;
-const kGroups = 'vllm:spec_decode_num_drafts_total'; // of drafts: one sequence's in one step
+const kGroups = 'vllm:spec_decode_num_drafts_total'; // groups of drafts: one sequence's in one step
 const kDrafts = 'vllm:spec_decode_num_draft_tokens_total';
 const kAccepted = 'vllm:spec_decode_num_accepted_tokens_total';
 
@@ -47,7 +47,7 @@ function tokensPerSecond(now, before, seconds) {
   return before ? Math.max(0, now.get(name) - before.get(name)) / seconds : NaN;
 }
 
-// Returns the share of all prompt tokens since the server started.
+// Returns the share of prompt tokens that were found in the prefix cache since the server started.
 function hitShare(now) {
   const queries = now.get('vllm:prefix_cache_queries_total');
   return queries > 0 ? now.get('vllm:prefix_cache_hits_total') / queries : 0;
@@ -60,7 +60,7 @@ function acceptedLength(now, before) {
   return since(kGroups) > 0 ? 1 + since(kAccepted) / since(kGroups) : NaN;
 }
 
-// Returns the share of all drafts since the server started.
+// Returns the share of drafts that were accepted since the server started.
 function acceptedShare(now) {
   return now.get(kAccepted) / now.get(kDrafts);
 }
@@ -96,8 +96,8 @@ function drawing(gauge) {
   };
 }
 
-// Calls onReturn() when the server answers again, or has restarted. Returns a function that begins
-// anew, for after the key has changed.
+// Calls onReturn() when the server answers again, or has restarted. Returns a function that
+// restarts the panel, which must be called after the key has changed.
 export function startPanel(onReturn) {
   const state = document.getElementById('panel-state');
   const gauges = kGauges.map((gauge) => ({

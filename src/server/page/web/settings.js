@@ -35,7 +35,7 @@ export function showDefaults(defaultOf) {
 
 function currentSettings() {
   return Object.fromEntries(fields.map((field) =>
-    // The spaces of a stop text count.
+    // Spaces are a part of a stop text.
     [field.name, field.name === 'stop' ? field.value : field.value.trim()]));
 }
 

@@ -170,8 +170,8 @@ export class ChatStore {
     this.#removeKeys(messages.map(({ id }) => messageKey(chatId, id)));
   }
 
-  // Removes a chat and returns its entries, for restore(). The head is removed first, by which other
-  // tabs see that the chat and not some of its messages are deleted.
+  // Removes a chat and returns its entries, for restore(). The head is removed first, so that other
+  // tabs see that the whole chat is deleted and not some of its messages.
   remove(id) {
     const keys = [kHead + id, ...this.#keysOf(id).filter((key) => key !== kHead + id)];
     const entries = keys.map((key) => [key, this.#get(key)]);
