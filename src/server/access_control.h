@@ -23,8 +23,9 @@ class ApiKeys {
 
   bool empty() const { return digests_.empty(); }
   int size() const { return static_cast<int>(digests_.size()); }
-  // Returns the index of the key in an "Authorization: Bearer KEY" header, or in a "Basic" header,
-  // which browsers send, as its password. Takes the same time for every wrong key of one length.
+  // Returns the index of the key in the value of an Authorization header: "Bearer KEY", or "Basic",
+  // which browsers send, with the key as its password. Takes equal time for all wrong keys of the
+  // same length.
   std::optional<int> find(std::string_view authorization) const;
   // Returns the index of a key that is the whole value of its header (x-api-key).
   std::optional<int> find_key(std::string_view key) const;
@@ -53,7 +54,7 @@ bool can_be_host(std::string_view name);
 
 // Returns the CORS headers of the response to this request: "vary: Origin" if any origin is
 // allowed, because caches must not give one origin's response to another; and the headers that
-// allow the request's origin, if it is in the list.
+// allow the request's origin, if it is among the allowed ones.
 http::Headers cors_headers(const std::vector<std::string>& allowed_origins,
                            const http::Request& request);
 

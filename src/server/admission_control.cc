@@ -59,8 +59,8 @@ Status AdmissionControl::check(int key_idx, int num_sequences, int64_t num_token
         fmt::format("[server] {} of at most {} sequences are running or queued; try again later",
                     num_admitted_, max_sequences));
   }
-  // An empty queue admits prompts of any size: prompts that do not fit the model were refused
-  // before.
+  // An empty queue admits prompts of any size, so that none is refused forever. Prompts that do not
+  // fit the model were refused before.
   const int64_t max_tokens = config_.max_num_queued_tokens;
   if (max_tokens > 0 && num_queued_tokens_ > 0 && num_queued_tokens_ + num_tokens > max_tokens) {
     return resource_exhausted(

@@ -57,8 +57,8 @@ class AdmissionControl {
   // invalid_argument (never fits).
   Result<AdmissionTicket> admit(int key_idx, int num_sequences, int64_t num_tokens);
 
-  // Returns the error that admit() would return now for `num_sequences` sequences, without a check
-  // of prompt tokens.
+  // Returns the error that admit() would return now for `num_sequences` sequences with empty
+  // prompts.
   Status check_capacity(int key_idx, int num_sequences = 1) const;
 
   // Refuses all later requests.

@@ -15,7 +15,7 @@ bool has_token(const std::vector<uint32_t>& mask, int32_t token_id) {
   return id / kMaskBits < mask.size() && (mask[id / kMaskBits] >> id % kMaskBits & 1U) != 0;
 }
 
-// Returns whether the constraint allows the opening of a call.
+// Returns whether the constraint allows the opening of a call. Changes the constraint's state.
 bool allows(TokenConstraint& constraint, const CallOpening& opening) {
   return !opening.token_ids().empty() && std::ranges::all_of(opening.token_ids(), [&](int32_t id) {
     return constraint.accept(id);
@@ -65,7 +65,7 @@ class CallOrText final : public TokenConstraint {
     int num_of_text = 0;
     for (int i = 0; i < num_tokens; ++i) {
       if (before_.empty()) return false;
-      if (now_.may_text) ++num_of_text;  // the text has accepted the newest token
+      if (now_.may_text) ++num_of_text;  // text_ has accepted the newest token
       now_ = before_.back();
       before_.pop_back();
     }
@@ -84,7 +84,7 @@ class CallOrText final : public TokenConstraint {
   std::shared_ptr<const CallOpening> opening_;
   const EngineApi& engine_;
   State now_;
-  std::vector<State> before_;  // by accepted token
+  std::vector<State> before_;  // the state before each accepted token
 };
 
 }  // namespace

@@ -23,8 +23,8 @@ namespace {
 using jinja::Value;
 using Entries = std::vector<jinja::Dict::Entry>;
 
-// The text that a grammar lets a model without a dialect write if a request forces calls, see
-// forced_call_schema(). Also for a dialect whose calls cannot be written.
+// Writes calls in the form in which a grammar lets a model without a dialect write forced calls,
+// see forced_call_schema(). Also used for a dialect whose calls cannot be written.
 constexpr std::string_view kCallsAsText =
     R"([{% for call in calls %}{"name": {{ call.function.name | tojson }}, )"
     R"("parameters": {{ (call.function.arguments or {}) | tojson }}})"
@@ -69,7 +69,7 @@ bool is_system(const Value& message) {
 // Returns the dict with another value of a member.
 Value with_member(const Value& dict, std::string_view name, Value member) {
   Entries entries = dict.dict()->entries();
-  entries.emplace_back(Value::literal(name), std::move(member));  // replaces the value before it
+  entries.emplace_back(Value::literal(name), std::move(member));  // replaces the earlier value
   return Value::of(Value::DictPtr(jinja::Dict::build(std::move(entries))));
 }
 
@@ -100,7 +100,7 @@ constexpr std::string_view kFirstId = "trialcall";
 constexpr std::string_view kSecondId = "trialnext";
 constexpr std::string_view kLongId = "call_trialtrialtrialtrialtria";
 
-// The call has all fields that a reader of requests sets.
+// The call has all fields that the request parsers set, because a template may read any of them.
 Value trial_call(std::string_view id, uint32_t owner) {
   const Value function =
       Value::dict({{"name", Value::string("trial")},
@@ -138,8 +138,8 @@ bool writes(const EngineApi& engine, std::vector<Value> messages, uint32_t last_
   return prompt.ok() && (prompt->dropped == 0 || prompt->dropped > last_owner);
 }
 
-// Takes the marker out of the content; none: there is no continuation. Returns whether it was
-// there.
+// Removes the continuation's marker from the content. Returns whether the content had it;
+// `continuation` is null if there is no continuation.
 bool take_marker(const Continuation* continuation, MarkedText& content) {
   if (continuation == nullptr) return false;
   const std::string_view text = content.text;
@@ -216,8 +216,8 @@ bool has_parallel_calls(const Value& message) {
   return has_calls(message) && find_member(message, "tool_calls")->items().size() > 1;
 }
 
-// Returns the messages with a message for each call, which its result follows. Results of no call
-// stay after the last one.
+// Returns the messages with one call per message, followed by the call's result. Results that
+// belong to no call come after the last call.
 std::vector<Value> with_single_calls(const std::vector<Value>& messages) {
   std::vector<Value> parted;
   for (auto message = messages.begin(); message != messages.end();) {
@@ -246,7 +246,8 @@ std::vector<Value> with_single_calls(const std::vector<Value>& messages) {
   return parted;
 }
 
-// Returns an id of nine letters or digits, which is the same for the same id.
+// Returns the id if it is nine letters or digits, otherwise nine digits of its hash, so that equal
+// ids stay equal.
 std::string short_id(std::string_view id) {
   const bool is_short = id.size() == kShortId && std::ranges::all_of(id, is_alphanumeric);
   return is_short ? std::string(id) : to_hexadecimal(sha256_of(id)).substr(0, kShortId);
@@ -270,9 +271,9 @@ Value with_short_ids(const Value& message) {
   return with_member(shortened, "tool_calls", Value::list(std::move(calls)));
 }
 
-// Returns the variables with the history in the template's form: with texts in place of the calls
-// and results that it lacks, with one call in a message if it allows no more, and with short ids if
-// it refuses others.
+// Returns the variables with the history in the template's form: with text in place of calls and
+// results that the template cannot write, with one call per message if it refuses several, and with
+// short ids if it refuses long ones.
 Result<Value> with_history_in_form(const HistoryForm& form, const TemplateInput& input,
                                    const Value& variables, Continuation* continuation) {
   const Value* const messages = find_member(variables, "messages");
@@ -284,8 +285,9 @@ Result<Value> with_history_in_form(const HistoryForm& form, const TemplateInput&
   for (size_t idx = 0; idx < messages->items().size(); ++idx) {
     const Value& message = messages->items()[idx];
     const bool is_tool = role_of(message) == "tool";
-    // The template would drop the content, which has the text of arguments. If the calls are text,
-    // their results must be too, because some templates refuse a result without a call.
+    // The template would drop the content, which has the text of unread arguments, so the calls
+    // become text. Then their results must too, because some templates refuse a result without a
+    // call.
     const bool is_dropped = !form.has_content_beside_calls &&
                             std::ranges::binary_search(input.messages_with_unread, idx);
     is_after_dropped = is_dropped || (is_after_dropped && is_tool);
@@ -352,7 +354,8 @@ Result<Value> with_tools_as_text(const HistoryForm& form, const Value& variables
                      Value::none());
 }
 
-// Returns the variables with the fields of tools without which the template fails.
+// Returns the variables with a description and parameters for all tools, if the template fails
+// without them.
 Value with_tool_fields(const HistoryForm& form, const Value& variables) {
   const Value* const tools = find_member(variables, "tools");
   const bool is_kept = form.has_tools_without_description && form.has_tools_without_parameters;

@@ -1,4 +1,4 @@
-// The prompt of a conversation.
+// Renders the prompt of a conversation, in a form that the model's chat template can write.
 #pragma once
 
 #include <memory>
@@ -42,24 +42,31 @@ inline constexpr std::string_view kToolsAsText =
     "The next message then has the result of the call. If you need no tool, answer in plain text.";
 inline constexpr std::string_view kGenericDialect = "hermes";
 
-// Finds the form by trial renderings. Call it once per template. `calls` is the dialect of the
-// model's calls; null: none is known. `has_generic_tools`: tools are written as text.
+// Finds the form by rendering trial conversations, so call it once per template. `calls` is the
+// dialect of the model's calls, or null if it is not known. `has_generic_tools`: tools are written
+// as text.
 HistoryForm find_history_form(const EngineApi& engine, const ResponseTemplate* calls,
                               bool has_generic_tools = false);
 
-// Renders the conversation by the model's chat template into `out`. Calls and results for which the
-// template has no form are written as texts of the assistant and of the user, because a client
-// sends the calls of every response back. So are calls whose arguments are no JSON object, whose
-// text is content, if the template writes no content beside calls. A message with several calls
-// becomes one per call, each with its result after it, if the template refuses several. An id of a
-// call becomes one of nine letters or digits if the template refuses longer ones. A tool
-// without a description or without parameters gets an empty text or an empty schema if the template
-// fails without them, and all tools become text if the form says so. If the template fails, or
-// drops a message, because it allows only one system message, at the start, all system messages are
-// merged into that one. A message of which nothing reaches the prompt is an error that names it. If
-// the message to continue has calls that become text, this text belongs to it, so
-// `input.continuation` changes; other calls of it are an error, because the template writes them
-// after the text to continue.
+// Renders the conversation by the model's chat template into `out`. The conversation is first
+// changed into a form that the template can write:
+// - Calls and results for which the template has no form become texts of the assistant and of the
+//   user, because a client sends the calls of every response back. If the template refuses
+//   successive messages of the user, a result joins the user's message beside it.
+// - If the template drops content beside calls, calls whose arguments are not a JSON object become
+//   text too, because the content has these arguments.
+// - If the template refuses several calls in a message, each gets a message of its own, followed by
+//   its result.
+// - If the template refuses long ids of calls, ids become nine letters or digits.
+// - If the template fails without them, a tool gets an empty description or an empty schema of
+//   parameters. If the form says so, all tools become text.
+// - If the template fails or drops a message, because it allows only one system message, at the
+//   start, all system messages are merged into one.
+//
+// A message of which nothing reaches the prompt is an error that names it. If calls of the message
+// to continue become text, the response continues this text, so `input.continuation` changes. If
+// they stay calls, the request is an error, because the template writes them after the text to
+// continue.
 std::optional<ApiError> render_conversation(const EngineApi& engine, const HistoryForm& form,
                                             TemplateInput& input, MarkedText& out);
 

@@ -30,7 +30,7 @@ class EngineApi {
                                               const ByteSpans& untrusted) const = 0;
   virtual std::string decode(const std::vector<int32_t>& ids, bool skip_special_tokens) const = 0;
   virtual std::string token_bytes(int32_t id) const = 0;  // may be a part of a UTF-8 character
-  // The added tokens of the tokenizer; special ones are hidden.
+  // The added tokens of the tokenizer; the special ones have `is_hidden`.
   virtual std::vector<TokenMarker> added_tokens() const = 0;
   virtual SamplingDefaults sampling_defaults(SamplingFallback fallback) const = 0;
   virtual const ModelInfo& model_info() const = 0;

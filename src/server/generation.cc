@@ -97,8 +97,9 @@ void Generation::submit_requests() {
   }
   if (is_shut_down) cancel_all();
   if (!status.ok()) {
-    // No request was submitted, so no output will come.
-    if (!has_submitted()) parts_.ticket = AdmissionTicket();  // before the response
+    // No request was submitted, so no output will arrive. The ticket is released before the
+    // response, so that the client's next request finds its place free.
+    if (!has_submitted()) parts_.ticket = AdmissionTicket();
     fail(status, {});
   }
   parts_.exchange->on_closed([weak = weak_from_this()] {
@@ -160,7 +161,7 @@ void Generation::on_output(int choice_idx, Output&& output) {
   if (delivery_ == Delivery::kIdle) post_drain(lock);
 }
 
-// A failed post aborts the request on this thread; otherwise the client would wait for a response
+// If the post fails, this thread aborts the request. Otherwise the client would wait for a response
 // that no worker writes.
 void Generation::post_drain(std::unique_lock<std::mutex>& lock) {
   delivery_ = Delivery::kDraining;
@@ -303,7 +304,7 @@ void Generation::respond_with(const ApiError& error) {
   parts_.exchange->respond(std::move(response));
 }
 
-// `piece` is the text before the failure.
+// `piece` is text from before the failure that is not sent yet.
 void Generation::fail(const Status& error, std::string&& piece) {
   ApiError sent = api_error(error);
   if (!services_.engine.health().ok()) {

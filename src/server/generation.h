@@ -78,8 +78,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
     std::shared_ptr<http::Exchange> exchange;
   };
 
-  // Submits the requests. The generation then exists until its last output has come. If the engine
-  // refuses a request, the client gets an error. Runs on a worker thread.
+  // Submits the requests. The generation then exists until its last output has arrived. If the
+  // engine refuses a request, the client gets an error. Runs on a worker thread.
   static void start(const GenerationServices& services, Parts parts);
   ~Generation();
 
@@ -121,7 +121,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   bool has_submitted() const;  // whether the engine has accepted a request
 
   // --- On any thread ---
-  // Cancels all submitted requests. Their last outputs come with the next step.
+  // Cancels all submitted requests. Their last outputs arrive with the next step.
   void cancel_all();
   // Cancels the requests because the server shuts down; the client gets an error.
   void shut_down();
@@ -130,10 +130,10 @@ class Generation : public std::enable_shared_from_this<Generation> {
   // Records the time, queues the output and posts a worker if none is posted.
   void on_output(int choice_idx, Output&& output);
   void observe(int choice_idx, const Output& output);
-  void observe_prompt(const Output& output);  // its first output
+  void observe_prompt(const Output& output);  // `output` is the first of a sequence
   void observe_end(int choice_idx, const Output& output, Clock::time_point now);
 
-  // Posts a worker. The lock is held at the call and released at the return.
+  // Posts a worker that runs drain(). The lock is held at the call and released at the return.
   void post_drain(std::unique_lock<std::mutex>& lock);
 
   // --- On the writer worker, or before kIdle on the request worker ---
@@ -153,7 +153,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   const int num_per_prompt_;  // sequences
   Parts parts_;
 
-  // The engine's thread.
+  // Used by the engine's thread.
   std::vector<ChoiceTiming> timings_;
   std::vector<PromptState> prompts_;
 
@@ -163,7 +163,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   Delivery delivery_ = Delivery::kSubmitting;
   bool is_shut_down_ = false;
 
-  // The writer worker, or before kIdle the request worker.
+  // Used by the writer worker, or before kIdle by the request worker.
   int num_unfinished_ = 0;  // sequences
   ResponseState response_ = ResponseState::kNotStarted;
 };

@@ -1,5 +1,6 @@
-// Watches for progress: reports a stall if requests wait and no engine step has ended for too long,
-// or if a thread pool has tasks and finishes none. Also measures the rate of generated tokens.
+// Watches for progress: reports a stall if the engine has requests but has ended no step for too
+// long, or if a thread pool has tasks and finishes none. Also measures the rate of generated
+// tokens.
 #pragma once
 
 #include <atomic>
@@ -61,7 +62,8 @@ class HealthWatch {
   std::vector<NamedPool> pools_;
 };
 
-// Generated tokens per second, between the two latest samples. Thread-safe.
+// Generated tokens per second, between the two latest samples. One thread calls sample(); any
+// thread may call per_second().
 class TokenRate {
  public:
   using Clock = std::chrono::steady_clock;
@@ -69,7 +71,7 @@ class TokenRate {
   double per_second() const { return per_second_; }
 
  private:
-  std::optional<Clock::time_point> sampled_at_;  // only for sample(), which one thread calls
+  std::optional<Clock::time_point> sampled_at_;  // used only by sample()
   int64_t num_tokens_ = 0;
   std::atomic<double> per_second_ = 0;
 };

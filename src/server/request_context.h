@@ -17,7 +17,8 @@
 
 namespace quire::server {
 
-// The status in log and metrics of a request whose client left before the response, as in nginx.
+// The status, in log and metrics, of a request whose client disconnected before the response was
+// complete, as in nginx.
 inline constexpr int kClientGone = 499;
 
 // Bounds the log lines of requests that could not be read and of refused connections, so that a
@@ -48,11 +49,12 @@ struct RequestLog {
   std::string path;
   std::string peer;
   Clock::time_point arrived = Clock::now();
-  // The level of statuses below 400. 400 to 500 are logged at info, and those above as warnings.
+  // The level of statuses below 400. Statuses from 400 to 500 are logged at info level, because
+  // write_failure() logs the cause of a 500; those above 500 are warnings.
   LogLevel success_level = LogLevel::kInfo;
 
   size_t num_request_bytes = 0;   // of the body
-  size_t num_response_bytes = 0;  // of the body, without the framing of a stream
+  size_t num_response_bytes = 0;  // of the body, without chunk framing
   // Only for generation requests.
   int num_prompt_tokens = 0;
   int num_completion_tokens = 0;
@@ -80,7 +82,8 @@ ApiError responses_too_large();
 // A request that gets exactly one response: from respond(), from refuse(), or from the object that
 // takes its exchange.
 struct RequestContext {
-  // If `exchange` is null, only refusal() may be called.
+  // If `exchange` is null, the caller sends the response: respond() and refuse() must not be
+  // called.
   RequestContext(const ServiceConfig& config, ServerMetrics& metrics, http::Request&& request,
                  std::shared_ptr<http::Exchange>&& exchange);
 
@@ -99,8 +102,8 @@ struct RequestContext {
   ErrorShape error_shape;          // of the API that the request belongs to
   http::Headers response_headers;  // x-request-id, and the CORS headers if enabled
   RequestLog log;
-  int key_idx = -1;                 // index of the caller's key; -1: the server has no keys
-  std::string path_parameter = {};  // of a route like /v1/models/{model}
+  int key_idx = -1;                            // index of the caller's key; -1: no key was needed
+  std::string path_parameter = {};             // of a route like /v1/models/{model}
   std::optional<int> data_parallel_rank = {};  // see quire::Request
   std::string session_id = {};
 };

@@ -46,7 +46,7 @@ std::optional<ApiError> check_model(RouteKind kind, const ServerState& state) {
 std::optional<ApiError> read_replica(const ModelInfo& model, RequestContext& context) {
   context.session_id = context.request.header("x-session-id");
   const std::string_view text = context.request.header("x-data-parallel-rank");
-  if (text.data() == nullptr) return std::nullopt;  // an empty header names no replica either
+  if (text.data() == nullptr) return std::nullopt;  // no header; an empty one is refused below
   for (const auto& [name, value] : context.request.headers) {
     if (name != "x-data-parallel-rank" || value == text) continue;
     return make_api_error(
@@ -112,7 +112,7 @@ int Service::num_running() const {
 }
 
 void Service::cancel() {
-  impl_->state.generations.cancel();  // first, so that the requests below are refused
+  impl_->state.generations.cancel();  // first, so that the requests that run_all() runs are refused
   impl_->state.config.constraints.stop();
   impl_->state.grammars.run_all();
 }
@@ -162,11 +162,12 @@ std::optional<ApiError> Service::Impl::find(RequestContext& context, Target& tar
   if (const auto error = check_host(state.config, context)) return error;
   target.page = find_page_file(context.request.path);
   if (target.page == nullptr) return find_route(context, target);
-  context.log.success_level = LogLevel::kDebug;  // a page has many files
+  context.log.success_level = LogLevel::kDebug;  // the page consists of many files
   if (context.request.method != "GET" && context.request.method != "HEAD") {
     return wrong_method(context, "GET, HEAD");
   }
-  // The page's files have no secrets and need no key: the page asks for it when a route does.
+  // The page's files have no secrets and need no key: the page asks for a key when a route needs
+  // one.
   return std::nullopt;
 }
 

@@ -32,18 +32,18 @@ struct ServiceConfig {
   int num_grammar_threads = 2;
   GrammarQueueLimits grammar_queue = {};
   // Upper bound on a text of /tokenize or /detokenize, in bytes; twice as many tokens are allowed.
-  // The memory and time of a request are small multiples of it.
+  // The memory and time of a request are small multiples of this bound.
   size_t max_tokenize_bytes = size_t{4} << 20;
   bool allow_request_priority = false;  // false: a request's own priority is ignored
   std::string tool_call_parser = {};    // empty: tool calls stay text
   std::string reasoning_parser = {};
-  // The checkpoint's own templates, which take precedence over the names.
+  // The checkpoint's own templates, which take precedence over the parsers that are named above.
   std::shared_ptr<const ResponseTemplate> call_template = {};
   std::shared_ptr<const ResponseTemplate> reasoning_template = {};
   // The chat template shows tools, but the dialect of its calls is not known: requests with tools
   // are refused, unless they force or forbid calls.
   bool lacks_dialect = false;
-  bool has_generic_tools = false;       // the template ignores tools, and the server writes them
+  bool has_generic_tools = false;  // the template ignores tools, and the server writes them
   std::vector<std::string> allowed_origins = {};  // CORS; empty: off
   bool checks_host = false;                       // see is_allowed_host()
   std::vector<std::string> allowed_hosts = {};
@@ -67,17 +67,17 @@ class Service {
   ~Service();
 
   void handle(http::Request&& request, std::shared_ptr<http::Exchange> exchange);
-  // Hooks for the transport. They check keys before a body is read, and write the transport's own
-  // refusals as OpenAI errors with the usual headers.
+  // Hooks for the transport. They run all checks that need no body, such as the API key's, before a
+  // body is read, and write the transport's own refusals as errors of the request's API.
   http::Hooks hooks();
   // Sets the transport whose counters /metrics shows. It must outlive stop().
   void set_transport(const http::Server* transport);
 
-  // Refuses all later generation requests with 503, and /ready reports it.
+  // Refuses all later generation requests with 503, which /ready then returns too.
   void close();
   int num_running() const;  // generation requests, including those that wait for their grammar
-  // Cancels all running generations: their clients get a 503, and streams end with an error. Takes
-  // one engine step, and the time to send the errors.
+  // Cancels all running generations: their clients get a 503, and streams end with an error. This
+  // takes one engine step, and the time to send the errors.
   void cancel();
   // Stops all worker pools. Call it before the engine is destroyed.
   void stop();

@@ -72,7 +72,7 @@ class AfterMarker final : public TokenConstraint {
   Marker end_;
   const std::optional<int32_t> end_token_;
   bool is_before_ = true;
-  std::vector<uint8_t> matched_before_;  // by token before the marker: end_.num_matched() before it
+  std::vector<uint8_t> matched_before_;  // end_.num_matched() before each token up to the marker
   int num_inner_tokens_ = 0;
 };
 
@@ -115,9 +115,10 @@ Status GrammarQueue::push(int key_idx, const void* id, int num_sequences, Worker
         fmt::format("[server] {} requests wait for their grammars to be compiled; try again later",
                     num_requests_));
   }
-  // The runner is posted before the entry is inserted, because an entry without a runner would wait
-  // forever; a runner without an entry does nothing. The runner blocks on the lock until the entry
-  // is inserted. After the post, only creating the key's list allocates memory.
+  // run_next() is posted before the entry is inserted: an entry without a posted run_next() would
+  // wait forever, but a run_next() without an entry does nothing. The posted run_next() waits for
+  // the lock until the entry is inserted. After the post, only creating the key's list allocates
+  // memory.
   workers_.post([this] { run_next(); });
   std::list<Entry>& of_key = by_key_[key_idx];
   of_key.splice(of_key.end(), entry);

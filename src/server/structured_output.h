@@ -35,9 +35,9 @@ struct ConstraintCompiler {
 ConstraintCompiler make_constraint_compiler(const Engine& engine);
 
 // Returns a constraint that takes effect after the marker `end`; before that every token is
-// allowed. For prompts that open a reasoning block, and for calls that the model may choose. If the
-// marker is one token of the tokenizer, only `end_token` counts, as in the parser of the output.
-// `engine` and `end` must outlive it.
+// allowed. It is used for prompts that open a reasoning block, and for calls that the model may
+// choose. With `end_token`, only this token is the marker, as in the output parser. `engine` and
+// `end` must outlive the constraint.
 ConstraintFactory after_marker(ConstraintFactory constraint, const EngineApi& engine,
                                std::string_view end = "</think>",
                                std::optional<int32_t> end_token = {});
@@ -60,8 +60,8 @@ class GrammarQueue {
   // Removes the entry; returns whether it was still waiting.
   bool remove(const void* id);
 
-  // Runs all waiting tasks on the caller's thread. For the shutdown, when all workers may be busy
-  // compiling.
+  // Runs all waiting tasks on the caller's thread. A shutdown uses this, because all workers may be
+  // busy compiling.
   void run_all();
 
   int num_waiting() const;

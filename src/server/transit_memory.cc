@@ -10,12 +10,12 @@
 namespace quire::server {
 namespace {
 
-// One JSON value of a conversation: a string, the most expensive kind, and its share of a list's
-// spare capacity.
+// Bytes of one JSON value of a conversation: a string, the most expensive kind, and its share of a
+// list's spare capacity.
 constexpr int64_t kTemplateValueBytes = 200;
 // A response of up to 64 KiB, which the response budget does not count, and OpenSSL's buffers.
 constexpr int64_t kConnectionBytes = int64_t{128} << 10;
-// A head is held as text, as fields in strings, and as the text of the next request.
+// A connection can hold a head as text and as fields in strings, and the text of the next head.
 constexpr int64_t kHeadCopies = 3;
 
 int64_t mib(int64_t bytes) {
