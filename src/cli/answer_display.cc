@@ -18,7 +18,8 @@ size_t width_of(char32_t code_point) {
   return width < 0 ? 1 : static_cast<size_t>(width);
 }
 
-// Not if the word is code in itself: ```a```.
+// Returns whether the word begins or ends a fenced code block. A word such as ```a``` is inline
+// code.
 bool is_fence(std::string_view word) {
   if (!word.starts_with("```") && !word.starts_with("~~~")) return false;
   const size_t end = word.find_first_not_of(word.front());
@@ -75,7 +76,7 @@ void WordWrap::end_word(size_t num_columns, std::string& out) {
     opened_code_ = in_code_ = !in_code_;
     word_width_ = 0;
   } else if (opened_code_ && word_.find('`') != std::string::npos) {
-    in_code_ = false;  // the line was code in itself: ```a b```
+    in_code_ = false;  // the line has inline code, not a fence: ```a b```
   }
   is_line_start_ = false;
   size_t column = column_;

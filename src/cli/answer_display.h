@@ -8,13 +8,13 @@
 
 namespace quire::cli {
 
-// Breaks lines between words, and beside wide characters, such as Chinese ones. Lines of a fenced
-// code block, and words wider than the terminal, are left to the terminal. The columns of a
-// character are those of the locale (wcwidth).
+// Breaks lines between words, and beside wide characters, such as Chinese ones. Does not break
+// lines of a fenced code block, nor words wider than the terminal: the terminal breaks these
+// itself. wcwidth() of the locale gives the columns of a character.
 class WordWrap {
  public:
-  // Returns the text that can be shown; a word is held back until it ends. `text` has whole
-  // characters.
+  // Returns the text that can be shown; a word is held back until it ends. `text` consists of whole
+  // characters, and `num_columns` is the width of the terminal.
   std::string add(std::string_view text, size_t num_columns);
   // Returns the text that is held back, and begins a new text.
   std::string finish(size_t num_columns);
@@ -27,14 +27,14 @@ class WordWrap {
   std::string word_;
   size_t word_width_ = 0;
   size_t column_ = 0;
-  bool is_line_start_ = true;  // of the text's own line
+  bool is_line_start_ = true;  // no word of the current line of the text has ended
   bool in_code_ = false;
-  bool opened_code_ = false;     // in this line
-  bool continues_word_ = false;  // the last part of a word wider than the terminal is shown
+  bool opened_code_ = false;     // the current line of the text opened the code block
+  bool continues_word_ = false;  // a part of the current word, which is too wide, is shown
 };
 
-// While an answer is shown, the terminal at standard input does not show typed keys, and keeps them
-// for the next message. Ctrl-C remains a signal.
+// During its life, the terminal at standard input does not show typed keys, and keeps them for the
+// next message. Ctrl-C remains a signal.
 class QuietTerminal {
  public:
   explicit QuietTerminal(bool is_wanted);

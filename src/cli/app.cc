@@ -1,4 +1,4 @@
-// The root command, and the run of a command line.
+// The root command, and the execution of a command line.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ void apply(const LogOptions& options) {
   const bool is_json = options.format == "json";
   set_log_format(is_json ? LogFormat::kJson : LogFormat::kText);
   log_messages(is_json);
-  (void)set_log_level(options.level);  // the flag takes no other level
+  (void)set_log_level(options.level);  // the flag accepts only valid levels
 }
 
 void add_log_flags(Command& command) {
@@ -38,13 +38,13 @@ void add_log_flags(Command& command) {
                        {{"warn", "warning"}});
 }
 
-// Reports an error, as a line of the log if that is in JSON.
+// Writes an error to standard error, as a line of the log if the log is in JSON.
 void report_error(const std::string& message) {
   if (logs_messages()) return log_line(LogLevel::kError, message);
   print_stderr("{}\n", message);
 }
 
-// One line per mistake; the last one names the help.
+// Writes one line per mistake. The last line names the command's --help.
 int usage_error(const CommandLine& line) {
   apply(*line.command->log);
   const std::vector<std::string>& messages = line.complaints.messages();
@@ -59,7 +59,7 @@ int usage_error(const CommandLine& line) {
   return kExitUsage;
 }
 
-// The libraries below may throw: the system may have no more memory or threads.
+// Returns exceptions as errors. Libraries may throw, for example without memory or threads.
 Result<int> run_catching(const Command& command) {
   try {
     return command.run();

@@ -30,11 +30,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// An interrupt is noticed within this time, and a request that the server's queues have no room for
-// is sent again after it.
+// The run reacts to an interrupt within this time. It also waits for this time before it sends a
+// request again that the server refused because its queues are full or it is unavailable.
 constexpr auto kTick = 100ms;
-// The output has the order of the input, so a slow request holds back the lines of later ones.
-// Further requests are not begun while this many wait.
+// The output has the order of the input, so a slow request holds back the lines of later requests.
+// While this many lines are held back, no further request starts.
 constexpr size_t kMaxHeldBack = 4096;
 
 struct BatchOptions {
@@ -43,11 +43,11 @@ struct BatchOptions {
 };
 
 struct FinishedRequest {
-  size_t number = 0;  // counts the input's requests from 1
+  size_t number = 0;  // the position in the input, from 1
   http::Response response;
 };
 
-// From the server's threads to the main thread.
+// Passes responses from the server's threads to the main thread.
 using FinishedQueue = WaitingQueue<FinishedRequest>;
 
 // Collects the response to one request. The destructor delivers it, because the service drops the
@@ -71,7 +71,7 @@ class BatchExchange final : public http::Exchange {
   void write(std::string piece) override { request_.response.body += piece; }
   void end_stream() override {}
   void on_closed(std::function<void()> /*callback*/) override {
-  }  // a batch has no client that leaves
+  }  // a batch has no client that could disconnect
 
  private:
   std::shared_ptr<FinishedQueue> finished_;
@@ -86,7 +86,7 @@ class BatchRun {
         service_(service),
         requests_(requests),
         output_(output),
-        // Enough to fill every step while the next requests are tokenized.
+        // Enough requests to fill every step while the next ones are tokenized.
         max_running_(2 * static_cast<size_t>(engine.model_info().max_num_running())),
         num_written_(requests.num_read()) {}
 
@@ -146,7 +146,8 @@ class BatchRun {
     constexpr int kFirstServerError = 500;
     constexpr int kUnavailable = 503;
     const http::Response& response = finished.response;
-    // A response of a failed engine is no line, so that the next run sends its request again.
+    // If the engine has failed, the response gets no line, so that the next run sends the request
+    // again.
     if (response.status >= kFirstServerError) QUIRE_RETURN_IF_ERROR(engine_.health());
     if (response.status == kTooMany || response.status == kUnavailable) {
       refused_.push_back(finished.number);
@@ -179,9 +180,9 @@ class BatchRun {
   const size_t max_running_;
   size_t num_written_;
   std::map<size_t, BatchRequest> running_;  // by number
-  std::deque<size_t> refused_;              // of these, the numbers of those to be sent again
+  std::deque<size_t> refused_;              // numbers of running_ that must be sent again
   Clock::time_point pause_end_ = {};
-  std::map<size_t, HeldLine> lines_;  // by number; an earlier line is missing
+  std::map<size_t, HeldLine> lines_;  // by number; held back until all earlier lines are written
   std::shared_ptr<FinishedQueue> finished_ = std::make_shared<FinishedQueue>();
   Progress progress_{"batch"};
   const std::function<std::string()> note_ = [this] {
@@ -190,7 +191,7 @@ class BatchRun {
   };
 };
 
-// Runs the batch on an engine that is loaded.
+// Runs the batch on a loaded engine.
 Status run_on(std::unique_ptr<Engine> engine, const ServeOptions& options, BatchReader& requests,
               BatchOutput& output) {
   server::ServiceConfig config = model_service_config(options, *engine);
@@ -202,7 +203,7 @@ Status run_on(std::unique_ptr<Engine> engine, const ServeOptions& options, Batch
   service.close();
   service.cancel();
   service.stop();
-  engine.reset();  // before the service, to which it delivers its last outputs
+  engine.reset();  // before the service ends, because the engine delivers its last outputs to it
   return status;
 }
 

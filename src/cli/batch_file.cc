@@ -18,7 +18,7 @@
 namespace quire::cli {
 namespace {
 
-// The routes refuse bodies that are too deep for them.
+// Bounds only the parser: each route refuses bodies beyond its own limit.
 constexpr size_t kMaxDepth = 128;
 constexpr std::string_view kRequestLine =
     "an object with custom_id, method, url and body, as in OpenAI's batch files";
@@ -90,12 +90,12 @@ BatchRequest parse_request_line(std::string_view text, const std::string& source
   return result;
 }
 
-// The text with which the line of a request begins.
+// Returns the text with which the output line of a request begins.
 std::string line_begin(size_t number) {
   return fmt::format(R"({{"id":"batch_req_{}","custom_id":)", number);
 }
 
-// Opens an object of the output up to the response.
+// Begins the object of an output line, and writes the fields before the response.
 void begin_output_line(JsonWriter& json, size_t number, std::string_view custom_id) {
   json.begin_object();
   json.field("id", fmt::format("batch_req_{}", number));
@@ -123,7 +123,8 @@ struct WrittenLine {
   bool has_succeeded = false;
 };
 
-// A response may be larger and deeper than a request, and a model may write a key twice.
+// The limits exceed those of a request, because a response may be larger and deeper. Repeated keys
+// are accepted, because a model may write a key twice.
 Result<WrittenLine> parse_output_line(std::string_view text, const std::string& source) {
   constexpr JsonLimits kLimits = {.max_bytes = size_t{1} << 30, .max_depth = 1024};
   const Result<JsonDocument> document = JsonDocument::parse(text, source, kLimits);

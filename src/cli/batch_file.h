@@ -18,9 +18,9 @@ namespace quire::cli {
 
 // A line of the input.
 struct BatchRequest {
-  std::string custom_id = {};  // empty: it could not be read
+  std::string custom_id = {};  // empty: the line has no valid one
   http::Request request = {};
-  Status error = {};  // of a line that is no request
+  Status error = {};  // not ok: the line is not a valid request
 };
 
 // Reads lines such as {"custom_id": "a", "method": "POST", "url": "/v1/chat/completions", "body":
@@ -32,7 +32,7 @@ class BatchReader {
 
   size_t num_requests() const { return lines_.size(); }
   size_t num_read() const { return num_read_; }
-  // Reads the next request. There must be one.
+  // Reads the next request. num_read() must be less than num_requests().
   BatchRequest next();
 
  private:
@@ -42,18 +42,18 @@ class BatchReader {
   std::unordered_map<std::string, size_t> line_of_id_;
 };
 
-// Lines of the output, with their line ends. `number` counts the requests from 1.
+// Return a line of the output, with its line end. `number` is the position in the input, from 1.
 std::string batch_response_line(size_t number, std::string_view custom_id,
                                 const http::Response& response);
 std::string batch_error_line(size_t number, std::string_view custom_id, const Status& error);
 
-// The output of a batch: a line for each of its first requests, in their order, so that the output
-// tells where an interrupted batch continues.
+// The output of a batch. It has one line per request, in the order of the input and without gaps,
+// so that its number of lines is the position at which an interrupted batch continues.
 class BatchOutput {
  public:
-  // Opens or creates the file, which no other process may write meanwhile. Reads past the requests
-  // that have a line, and fails if a line is not of the request in its place. Removes a last line
-  // without its end, as a killed process may leave it.
+  // Opens or creates the file, and locks it against other processes. Skips the requests that have a
+  // line. Fails if a line has another custom_id than the request at the same position. Removes an
+  // incomplete last line, which a killed process may leave.
   static Result<BatchOutput> open(const std::string& path, BatchReader& requests);
 
   size_t num_failed() const { return num_failed_; }  // lines without a response of status 200

@@ -15,8 +15,9 @@ namespace {
 
 constexpr Range kLength = {.min = 1, .max = 1 << 24};
 
-// Like vLLM, measures without the prefix cache, because cache hits would inflate the numbers.
-// Writing packed weights would take time from the measurement.
+// Returns a configuration without the prefix cache (as in vLLM's benchmarks), because cache hits
+// would inflate the numbers, and without packed weights, because writing them would slow down the
+// measurement.
 EngineConfig uncached() {
   EngineConfig config;
   config.enable_prefix_caching = false;

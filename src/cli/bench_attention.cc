@@ -21,7 +21,8 @@
 namespace quire::cli {
 namespace {
 
-// Adds the flags and the argument that set the shapes of attention: a model's, or one given.
+// Adds the flags and the argument that set the shapes of attention: the shapes of a model, or one
+// shape that the head flags give.
 void add_shape(Command& command, bench::AttentionShapeOptions* options) {
   FlagSet& flags = command.flags;
   flags.begin_group("Attention");
@@ -79,8 +80,8 @@ Status check(const bench::AttentionBenchOptions& options) {
   return {};
 }
 
-// A flag for a list of integers in [min, max], such as 1,8,64. The list is sorted in ascending
-// order.
+// Adds a flag for a list of integers in [min, max], such as 1,8,64. The target gets the list in
+// ascending order, without duplicates.
 void add_sizes(FlagSet& flags, std::string name, std::vector<int>* target, int max,
                std::string default_text, std::string help, int min = 1) {
   const auto parse = [min, max](std::string_view text) -> Result<std::vector<int>> {
@@ -132,16 +133,16 @@ struct TuneCommand {
   std::string output;
 };
 
-// The device that the flags alone decide: flags for heads without a model are for a GPU's
-// attention. nullopt: the machine decides.
+// Returns the device if the flags alone determine it; nullopt: it depends on the machine. The head
+// flags replace a model, which only a GPU's attention can be measured without.
 std::optional<DeviceKind> named_device(const bench::AttentionShapeOptions& shape) {
   if (shape.engine.device == "cpu") return DeviceKind::kCpu;
   if (shape.engine.device == "cuda" || shape.num_heads > 0) return DeviceKind::kCuda;
   return std::nullopt;
 }
 
-// Refuses flags without effect. On a CPU, the threads are measured, with a model; on a GPU, the
-// attention.
+// Refuses flags without effect. On a CPU, the command measures numbers of threads, with a model. On
+// a GPU, it measures attention.
 Status check_device(const bench::TuneOptions& options, DeviceKind device) {
   const EngineConfig& engine = options.shape.engine;
   const EngineConfig unset;
@@ -159,7 +160,7 @@ Status check_device(const bench::TuneOptions& options, DeviceKind device) {
     const std::string error =
         fmt::format("{}: has no effect on {}; leave it out", flag,
                     on_cpu ? "the threads of a CPU" : "the attention of a GPU");
-    // Attention of given heads is measured without a model, which a CPU's threads need.
+    // With head flags there is no model, so --device cpu is not a remedy.
     if (!on_cpu && options.shape.num_heads > 0) return invalid_argument(error);
     return invalid_argument(fmt::format("{}, or set --device {}", error, on_cpu ? "cuda" : "cpu"));
   }

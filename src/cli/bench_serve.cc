@@ -23,7 +23,7 @@ struct ServeBenchCommand {
   std::string json;
 };
 
-// Splits a list at commas and spaces, without empty parts.
+// Splits a list at commas and spaces, and omits empty parts.
 std::vector<std::string_view> words_of(std::string_view text) {
   std::vector<std::string_view> words;
   while (!text.empty()) {
@@ -86,7 +86,7 @@ Result<int> run(const ServeBenchCommand& command) {
   }
   QUIRE_RETURN_IF_ERROR(write_output_file(command.json, to_json(result, options)));
   QUIRE_RETURN_IF_ERROR(result.end);
-  return result.result.num_failed == 0 ? kExitOk : kExitFailure;  // a remark has the errors
+  return result.result.num_failed == 0 ? kExitOk : kExitFailure;  // the remarks state the errors
 }
 
 Status check(const ServeBenchOptions& options) {

@@ -46,7 +46,7 @@ struct ChatOptions {
   bool wraps_words = true;
 };
 
-// Reads lines and performs them until the input ends.
+// Reads messages and commands, and executes them until the input ends.
 class Session {
  public:
   Session(std::unique_ptr<ChatModel> model, const ChatOptions& options)
@@ -70,7 +70,7 @@ class Session {
       const Result<ChatLine> line = parse_chat_line(*typed);
       if (line.ok() && line->action == ChatAction::kExit) return exit_code;
       const Status status = line.ok() ? perform(*line) : line.status();
-      // At a terminal, Ctrl-C ends the output alone.
+      // At a terminal, Ctrl-C ends only the output, not the session.
       const bool is_ctrl_c = CancelScope::exit_code() == 128 + SIGINT;
       if (was_interrupted_ && !(is_interactive_ && is_ctrl_c)) return CancelScope::exit_code();
       if (finish_stdout() != 0) return kExitFailure;  // output can no longer be written
@@ -81,7 +81,7 @@ class Session {
   }
 
  private:
-  // Prints a line beside the conversation, which is wrapped as answers are.
+  // Prints a line to standard error, wrapped like an answer.
   void report(const std::string& line) const {
     std::string text = line;
     if (conversation_.wraps_words() && ::isatty(STDERR_FILENO) == 1) {
@@ -122,7 +122,8 @@ class Session {
     return read_typed_line();
   }
 
-  // The first Ctrl-C drops the message and asks, the second one leaves.
+  // The first Ctrl-C drops the message and prints a hint. A further Ctrl-C on an empty line ends
+  // the session.
   std::optional<std::string> edited_line(const std::string& prompt) {
     was_dropped_ = false;
     for (bool has_asked = false;;) {
@@ -145,7 +146,7 @@ class Session {
       case ChatAction::kReset:
         conversation_.reset();
         print_stderr("(the conversation is forgotten)\n");
-        file_.clear();  // it has the earlier conversation, which /save must not replace
+        file_.clear();  // the file has the earlier conversation, which /save must not replace
         return {};
       case ChatAction::kSystem:
         return set_system(line.text);
@@ -165,7 +166,7 @@ class Session {
         write_stderr(chat_help());
         return {};
       case ChatAction::kExit:
-        return {};  // run() has returned
+        return {};  // not reached: run() handles it
     }
     return {};
   }
@@ -249,22 +250,22 @@ class Session {
   }
 
   LiveConversation conversation_;
-  std::unique_ptr<LineEditor> editor_;  // null: plain lines
+  std::unique_ptr<LineEditor> editor_;  // null: lines are read without editing
   bool is_interactive_;
   bool was_interrupted_ = false;
-  bool was_dropped_ = false;  // a message, by Ctrl-C, while its next line was read
-  std::string file_;          // of this conversation, by /save or /load; empty: none
+  bool was_dropped_ = false;  // Ctrl-C dropped the message during the last edited_line()
+  std::string file_;          // the last file of /save or /load; empty: none
 };
 
-// Prints the engine's method of drafting, if it drafts.
+// Prints the method of speculative decoding, if the engine uses one.
 void report_drafts(const ModelInfo& info) {
   if (info.num_speculative_tokens == 0) return;
   print_stderr("(drafts by {})\n",
                describe_drafts(info.speculative_method, info.num_speculative_tokens));
 }
 
-// The flag of the first setting that is not its default, except the model; empty: all have their
-// defaults. A server has its own settings.
+// Returns the flag of the first setting, except the model, that differs from its default; empty:
+// none does. With such a flag no server can be used, because a server has its own settings.
 std::string changed_setting(const EngineConfig& config) {
   for (const Setting& setting : all_settings()) {
     if (setting.name != "model" && !setting.is_default(config)) return setting.flag_name();

@@ -1,4 +1,5 @@
-// The parts of `quire chat` that need no engine and no terminal: chat_conversation.cc.
+// The parts of `quire chat` that need no engine and no terminal, implemented in
+// chat_conversation.cc.
 #pragma once
 
 #include <cstddef>
@@ -29,16 +30,16 @@ enum class ChatAction {
 
 struct ChatLine {
   ChatAction action = ChatAction::kSay;
-  std::string text;  // of a message: all of it; of a command: its argument, trimmed
+  std::string text;  // kSay: the whole message; a command: its argument, trimmed
 };
 
 // A line that begins with "/" and letters is a command; "/tmp/x", "/5" and " /help" are messages.
-// Unknown commands, and arguments too many or too few, are errors.
+// Fails for an unknown command, a missing argument, or an argument that the command does not take.
 Result<ChatLine> parse_chat_line(std::string_view typed);
-// Texts of several lines stand between """ and """. Returns whether a message, or the argument of
-// /system, begins with the mark and lacks the second one, so that more lines follow.
+// Returns whether a message, or the argument of /system, begins with """ and has no closing """
+// yet, so that more lines follow. These marks enclose a text of several lines.
 bool is_open_text(std::string_view typed);
-// Removes the marks around such a text.
+// Removes the marks around a text of several lines.
 std::string without_text_marks(std::string_view typed);
 std::vector<std::string> chat_command_names();
 std::string chat_help();
@@ -46,11 +47,11 @@ std::string chat_help();
 // Whether the conversation begins with a system message, which may be empty.
 bool has_system(const std::vector<ChatMessage>& messages);
 
-// Largest file of a conversation.
+// Largest size of a file that /load reads.
 constexpr size_t kMaxConversationBytes = size_t{16} << 20;
 
-// A conversation as JSON, {"messages": [{"role": …, "content": …}]}, which servers and `quire
-// template` take too.
+// Returns a conversation as JSON, {"messages": [{"role": …, "content": …}]}, which servers and
+// `quire template` accept too.
 std::string conversation_json(const std::vector<ChatMessage>& messages);
 // Parses such an object, or the list of messages alone. Expects at most one system message,
 // followed by complete exchanges of user and assistant. `source` names the file in errors.

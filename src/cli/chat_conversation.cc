@@ -53,7 +53,7 @@ constexpr ChatCommand kCommands[] = {
 
 constexpr std::string_view kTextMark = "\"\"\"";
 
-// "/reset" at the start of a line, or empty.
+// Returns the command at the start of a line, such as "/reset", or an empty text.
 std::string_view command_word(std::string_view line) {
   const std::string_view word = line.substr(0, line.find_first_of(" \t\r\n"));
   if (word == "/?") return word;
@@ -64,7 +64,7 @@ std::string_view command_word(std::string_view line) {
   return is_command ? word : "";
 }
 
-// The line with "/system" in place of "/set system", Ollama's form of it.
+// Returns the line with "/system" in place of "/set system", which is Ollama's form.
 std::string in_own_form(std::string_view line) {
   const std::string_view word = command_word(line);
   const size_t begin = std::min(line.find_first_not_of(" \t", word.size()), line.size());
@@ -73,7 +73,8 @@ std::string in_own_form(std::string_view line) {
   return fmt::format("/system{}", line.substr(end));
 }
 
-// The position at which a text of several lines may begin: of the message, or after "/system ".
+// Returns the position at which a text of several lines may begin: the start of the message, or the
+// position after "/system ".
 size_t text_position(std::string_view typed) {
   const std::string_view word = command_word(typed);
   const size_t begin = word == "/system" ? word.size() : 0;
@@ -105,7 +106,8 @@ Result<ChatMessage> parse_message(simdjson::dom::element value, size_t idx,
   return ChatMessage{std::string(role), std::string(content)};
 }
 
-// At most one system message, then exchanges of user and assistant.
+// Fails unless the messages are at most one system message, and then complete exchanges of user and
+// assistant.
 Status check_roles(const std::vector<ChatMessage>& messages, std::string_view source) {
   const size_t first = has_system(messages) ? 1 : 0;
   for (size_t i = first; i < messages.size(); ++i) {
@@ -215,14 +217,14 @@ Result<int> trim_history(std::vector<ChatMessage>& messages, int max_tokens,
   QUIRE_ASSIGN_OR_RETURN(int count, num_tokens(messages));
   if (count <= max_tokens) return 0;
   const size_t first = !messages.empty() && messages.front().role == "system" ? 1 : 0;
-  // Drops whole exchanges, because templates refuse two turns of one role in a row.
+  // Removes whole exchanges, because templates refuse two messages of one role in a row.
   const auto without = [&](size_t num_exchanges) {
     std::vector<ChatMessage> rest = messages;
     const auto begin = rest.begin() + static_cast<std::ptrdiff_t>(first);
     rest.erase(begin, begin + static_cast<std::ptrdiff_t>(2 * num_exchanges));
     return rest;
   };
-  // The smallest number that makes room is searched by halves, because each count renders and
+  // A binary search finds the smallest number of exchanges to drop, because each count renders and
   // tokenizes the rest of the conversation.
   size_t most = messages.size() <= first ? 0 : (messages.size() - first - 1) / 2;
   for (size_t least = 1; least < most;) {

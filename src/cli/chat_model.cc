@@ -56,7 +56,7 @@ class LocalModel final : public ChatModel {
                             uint64_t attempt, const Show& show) override {
     Request request;
     request.sampling = settings.sampling.applied_to(defaults().params);
-    // The default seed of a prompt never changes.
+    // Without a changed seed, the reply would be the same: a prompt's default seed never changes.
     if (attempt > 0) request.sampling.seed = request.sampling.seed.value_or(0) + attempt;
     QUIRE_ASSIGN_OR_RETURN(request.prompt_token_ids, encode(messages, settings));
     std::vector<Request> requests;

@@ -1,4 +1,4 @@
-// A conversation with a server that has OpenAI's API.
+// The ChatModel of a server with OpenAI's API.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ constexpr std::chrono::milliseconds kInterruptTick{50};
 constexpr std::chrono::seconds kConnectPatience{5};
 constexpr std::chrono::seconds kTokenizePatience{60};
 
-// Returns the text of a member; empty if it is absent or no text.
+// Returns the text of a member; empty if the member is absent or is not a text.
 std::string_view text_of(Element value, std::string_view name) {
   std::string_view text;
   return value[name].get_string().get(text) ? std::string_view() : text;
@@ -41,7 +41,8 @@ int int_of(Element value, std::string_view name) {
   return is_valid ? static_cast<int>(number) : 0;
 }
 
-// The error of a response: OpenAI's form has {"error": {"message": …}}.
+// Returns the error of a response. OpenAI's form is {"error": {"message": …}}; other servers have
+// {"message": …}.
 Status error_of(const std::string& server, int http_status, std::string_view body) {
   std::string message;
   if (const auto document = JsonDocument::parse(body, "response"); document.ok()) {
@@ -56,8 +57,8 @@ Status error_of(const std::string& server, int http_status, std::string_view bod
                       needs_key ? "; --api-key KEY, or OPENAI_API_KEY, is the key" : "")};
 }
 
-// Whether an entry of /v1/models has the name. Servers take further names of a model in requests:
-// aliases, and the same name in another case or with ":latest".
+// Returns whether an entry of /v1/models has the name. In requests, servers also accept other names
+// of a model: aliases, and the same name in another case or with ":latest".
 bool has_name(Element entry, std::string_view model) {
   const auto is_name = [&](std::string_view own) { return is_same_model_name(own, model); };
   if (is_name(text_of(entry, "id"))) return true;
@@ -69,7 +70,7 @@ bool has_name(Element entry, std::string_view model) {
   });
 }
 
-// Adds the remedy to the error of a connection that was there before.
+// Adds the remedy to the error of a server that was reachable before.
 Status lost(const Status& error) {
   if (error.code() != StatusCode::kUnavailable) return error;
   return unavailable(error.message() +
@@ -119,7 +120,7 @@ class AnswerReader final : public http_client::ResponseHandler {
       answer_.stats.first_token_s = Seconds(first_ - sent_).count();
       answer_.stats.decode_s = Seconds(last_ - first_).count();
     }
-    // A stream that was stopped has no usage.
+    // A stream that was stopped early has no usage; its pieces approximate the tokens.
     if (answer_.stats.num_output_tokens == 0) answer_.stats.num_output_tokens = num_pieces_;
     return std::move(answer_);
   }
@@ -172,7 +173,7 @@ class AnswerReader final : public http_client::ResponseHandler {
     show(text);
   }
 
-  // A server that separates the reasoning leaves its marks out.
+  // Prints the marks of the reasoning, which a server omits when it separates the reasoning.
   void close_reasoning() {
     if (std::exchange(in_reasoning_, false)) show("\n</think>\n\n");
   }
@@ -227,7 +228,7 @@ class ServerModel final : public ChatModel {
 
   Result<int> num_tokens(const std::vector<ChatMessage>& messages,
                          const ChatSettings& settings) const override {
-    if (context_ == 0) return 0;  // not a Quire or a vLLM: the server trims or refuses
+    if (context_ == 0) return 0;  // neither Quire nor vLLM, so there is no /tokenize
     JsonWriter json;
     json.begin_object();
     write_conversation(messages, settings, json);
@@ -333,7 +334,7 @@ class ServerModel final : public ChatModel {
     defaults_ = std::move(defaults);
   }
 
-  // Other servers than Quire and vLLM do not tell their template.
+  // Only Quire and vLLM report their template. For other servers, thinking counts as switchable.
   Status read_template() {
     const auto info = fetch("GET", "/tokenizer_info", "", kConnectPatience);
     if (!info.ok()) return {};
@@ -348,7 +349,8 @@ class ServerModel final : public ChatModel {
   bool is_connected_ = false;
   std::string name_;
   int context_ = 0;
-  // A server of several models reports the context after the first request.
+  // A server with several models reports a model's context only while the model is loaded, so
+  // answer() reads it again after the first request.
   bool is_unloaded_ = false;
   std::optional<SamplingDefaults> defaults_;
   bool can_switch_thinking_ = true;
@@ -361,7 +363,7 @@ Result<std::unique_ptr<ChatModel>> connect_to_server(const ServerAddress& addres
                                                      const std::string& model) {
   http_client::ClientConfig config;
   QUIRE_ASSIGN_OR_RETURN(config.url, http_client::parse_url(address.url));
-  // An API's base URL often has the /v1 that each route here has.
+  // A base URL often ends with /v1, with which each route here begins.
   if (config.url.path.ends_with("/v1")) config.url.path.resize(config.url.path.size() - 3);
   config.unix_socket_path = address.unix_socket;
   config.verify_peer = address.verifies_peer;

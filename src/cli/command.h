@@ -1,4 +1,4 @@
-// The commands of the program: their names, flags and arguments, and functions.
+// The commands of the program: their names, flags, arguments and functions.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 namespace quire::cli {
 
 constexpr int kExitOk = 0;
-constexpr int kExitFailure = 1;  // at run time, or a flag does not fit the files or the machine
+constexpr int kExitFailure = 1;  // the run failed, or a flag does not suit the files or the machine
 constexpr int kExitUsage = 2;    // the command line itself is wrong
 
 // The arguments of a command that are not flags.
@@ -31,7 +31,7 @@ struct Positional {
   size_t max_words = 1;  // kAnyNumber: no limit
   // Called once per word, after the setters of all flags. Empty words are refused before.
   std::function<Status(std::string_view word)> set = {};
-  std::string excess = {};  // what to do with further words
+  std::string excess = {};  // the remedy in the error for words beyond max_words
 };
 
 struct LogOptions {
@@ -53,7 +53,7 @@ struct Command {
   std::function<void(Complaints& complaints)> check;
   // Returns the exit code or an error. Empty if a subcommand is required.
   std::function<Result<int>()> run;
-  // The defaults of the log flags, and then their values.
+  // Has the defaults of the log flags before the parse, and their values after it.
   std::shared_ptr<LogOptions> log = std::make_shared<LogOptions>();
 };
 

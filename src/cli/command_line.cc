@@ -15,12 +15,13 @@
 namespace quire::cli {
 namespace {
 
-// "--max-tokens" for "--max-tokens=5".
+// Returns "--max-tokens" for "--max-tokens=5".
 std::string_view name_of(std::string_view argument) {
   return argument.substr(0, argument.find('='));
 }
 
-// Dashes with a name after them, such as "--a.b". "-", "--", "-5+3" and "- a list" are words.
+// Returns whether the argument is dashes and a name, such as "--a.b". "-", "--", "-5+3" and
+// "- a list" are words.
 bool is_flag(std::string_view argument) {
   const std::string_view name = name_of(argument);
   const size_t begin = name.find_first_not_of('-');
@@ -38,7 +39,7 @@ const Flag* find_flag(const Command& command, std::string_view name) {
   return command.flags.find(dashed);
 }
 
-// The one of the flag's two names that the user typed.
+// Returns which of the flag's two names the user typed.
 std::string spelling(const Flag& flag, std::string_view name) {
   const bool is_alias =
       !flag.alias.empty() && name.size() == flag.alias.size() &&
@@ -46,7 +47,7 @@ std::string spelling(const Flag& flag, std::string_view name) {
   return is_alias ? flag.alias : flag.name;
 }
 
-// The paths of the commands below `command` that have the flag.
+// Returns the paths of the commands that have the flag, among `command` and all below it.
 std::vector<std::string> commands_with(const Command& command, const std::string& path,
                                        std::string_view flag) {
   std::vector<std::string> paths;
@@ -131,7 +132,7 @@ class Reader {
     while (flag.takes_several && has_next_value()) set(flag, take());
   }
 
-  // Whether another word follows that is neither a flag nor the end of all flags.
+  // Returns whether a word follows that is neither a flag nor "--".
   bool has_next_value() const {
     return !rest_.empty() && rest_.front() != std::string_view("--") && !is_flag(rest_.front());
   }
@@ -165,7 +166,8 @@ class Reader {
   void read_unknown_flag(std::string_view name, bool has_value) {
     const auto found = std::ranges::find(foreign_flags(), name, &ForeignFlag::name);
     const ForeignFlag* foreign = found == foreign_flags().end() ? nullptr : &*found;
-    // The value of a flag is not a word of the command, and may be a secret.
+    // Skips the flag's value, which is not a word of the command. A complaint must not print it,
+    // because it may be a secret.
     const bool takes_value = foreign == nullptr || foreign->takes_value;
     if (takes_value && !has_value && has_next_value()) take();
     if (foreign != nullptr && foreign->kind == ForeignFlag::Kind::kIgnored) {
@@ -196,7 +198,7 @@ class Reader {
                          : fmt::format("is no flag of this command; did you mean {}?", meant);
   }
 
-  // The commands that have the flag, such as "quire chat and quire generate"; empty if none has it.
+  // Returns the commands that have the flag, such as "quire chat and quire generate"; empty: none.
   std::string owners(std::string_view flag) const {
     constexpr size_t kMostNamed = 3;
     std::vector<std::string> paths = commands_with(root_, root_.name, flag);
@@ -222,7 +224,7 @@ class Reader {
       line_.path += " " + found->name;
       return;
     }
-    rest_ = {};  // belongs to a command that is unknown
+    rest_ = {};  // the rest belongs to an unknown command
     line_.complaints.add(unknown_command(word));
   }
 

@@ -1,4 +1,4 @@
-// Reads the command line: chooses the command, sets its flags, and gathers all mistakes.
+// Parses the command line: chooses the command, sets its flags, and collects all mistakes.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ struct CommandLine {
   std::string path;  // "quire bench latency"
   Action action = Action::kRun;
   Complaints complaints;
-  // Flags of other engines that are harmless here, with the reason.
+  // One per ignored flag of another engine, with the reason.
   std::vector<std::string> warnings;
 };
 

@@ -80,7 +80,7 @@ void print_build() {
 
 std::string simd_targets() {
   std::vector<std::string> names;
-  // From the best target (the lowest bit) to the worst.
+  // Lists the targets from the best one, which has the lowest bit, to the worst.
   for (int64_t left = hwy::SupportedTargets(); left != 0; left &= left - 1) {
     names.emplace_back(hwy::TargetName(left & -left));
   }
@@ -120,7 +120,8 @@ std::string yes_or_no(const Support& support) {
   return support.ok() ? "yes" : fmt::format("no: {}", fmt::join(support.reasons, "; "));
 }
 
-// The backends of devices that this build or machine lacks.
+// Prints the backends that are not in the set, and the reason: no GPU, not built in, or another
+// device.
 void print_absent_backends(const BackendSet& present) {
   const bool has_gpu = cuda_status().ok();
   const std::vector<std::string_view> names = present.names();
@@ -149,7 +150,7 @@ void print_backends(const DeviceContext& context, const KvGroup& group) {
   print_absent_backends(context.attention());
 }
 
-// The context length that the server would use, which may be shorter than the model's.
+// Returns the context length that a server would use, which may be shorter than the model's.
 std::string served_context(const EnginePlan& plan, const ModelConfig& config) {
   const int longest = config.longest_model_len;
   const int served = plan.sizes.limits.max_model_len;
@@ -166,7 +167,7 @@ void print_serving_backends(std::string_view what, const AttentionSetup& attenti
   for (const std::string& line : report_attention(attention).details) print_line(what, line);
 }
 
-// Prints the plan of an engine that starts with these settings. Fails if it cannot start.
+// Prints the plan of an engine with these settings. Fails if the engine could not start.
 Status print_plan(const EngineConfig& engine, const Speculation& wanted, const ModelFiles& files) {
   QUIRE_ASSIGN_OR_RETURN(const Speculation speculation, settle_method(wanted, engine, files));
   std::vector<PlannedReplica> replicas;
@@ -215,7 +216,7 @@ std::string shown_value(const Setting& setting, const EngineConfig& engine) {
   return bytes_text(engine.*std::get<int64_t EngineConfig::*>(setting.member));
 }
 
-// The settings that are not the defaults.
+// Prints the settings that differ from their defaults.
 void print_settings(const EngineConfig& engine) {
   std::vector<std::string> given;
   for (const Setting& setting : all_settings()) {

@@ -25,7 +25,7 @@
 namespace quire::cli {
 namespace {
 
-// The words of a setting, as a flag's choices take them.
+// The words of a setting, in the form that FlagSet::choice() takes.
 struct Choices {
   std::vector<std::string> values;
   FlagSet::Synonyms synonyms;
@@ -46,7 +46,7 @@ Choices choices_of(const Setting& setting) {
   return choices;
 }
 
-// The backends of this build.
+// Returns the backends of this build, and a remedy for each other backend.
 Choices backend_choices() {
   Choices choices = {.values = {"auto"}, .synonyms = {}, .remedies = {}};
   for (const BackendName& backend : backend_names()) {
@@ -60,7 +60,7 @@ Choices backend_choices() {
   return choices;
 }
 
-// An integer, or one of the setting's words.
+// Parses an integer, or one of the setting's words.
 Result<int64_t> parse_setting(const Setting& setting, std::string_view text) {
   const auto word = std::ranges::find(setting.words, text, &SettingWord::word);
   if (word != setting.words.end()) {
@@ -110,7 +110,7 @@ struct SettingFlag {
       flags.directory(name, target, help);
       flags.last().takes_model_name = true;
     } else if (setting.notation == Notation::kJson) {
-      // A wrong value ends the command before the model is read.
+      // Checks the value here, so that a wrong value ends the command before the model is read.
       const auto parse = [check =
                               setting.check_text](std::string_view text) -> Result<std::string> {
         if (text.empty()) return unexpected(text, "a JSON object, or no such flag");
@@ -137,8 +137,8 @@ struct SettingFlag {
   }
 };
 
-// "Qwen/Qwen3-0.6B", also with @REVISION or :TAG. The organization has a letter, unlike the text
-// "3/4".
+// Returns whether the word is a name such as "Qwen/Qwen3-0.6B", also with @REVISION or :TAG. The
+// organization must have a letter, so that the text "3/4" is not a name.
 bool is_full_model_name(std::string_view word) {
   const auto is_letter = [](char c) { return is_alphanumeric(c) && !is_digit(c); };
   const std::string_view organization = word.substr(0, word.find('/'));

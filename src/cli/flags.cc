@@ -24,7 +24,7 @@ std::string described(std::string_view what, const Range& range) {
   return bounds.empty() ? std::string(what) : fmt::format("{} {}", what, bounds);
 }
 
-// The library's name of the setting, such as "block_size" for --block-size.
+// Returns the library's name of the setting, such as "block_size" for --block-size.
 std::string field_of(const Flag& flag) {
   if (!flag.field.empty()) return flag.field;
   std::string field = flag.name.substr(flag.name.starts_with("--") ? 2 : 0);
@@ -32,7 +32,7 @@ std::string field_of(const Flag& flag) {
   return field;
 }
 
-// Any bytes, but not empty: an empty path would look like a flag that was not given.
+// Accepts any bytes, but no empty path, which would mean that the flag is not given.
 Result<std::string> parse_path(std::string_view text) {
   if (text.empty()) return unexpected(text, "a path");
   return std::string(text);
@@ -54,7 +54,7 @@ Result<std::string> parse_output_path(std::string_view text) {
   return std::string(text);
 }
 
-// parse_text() with an error that does not show the value.
+// Does the same as parse_text(), but the error does not show the value.
 Result<std::string> parse_secret(std::string_view text) {
   if (!is_valid_utf8(text)) return invalid_argument("expected valid UTF-8; the value is not shown");
   return std::string(text);

@@ -1,4 +1,4 @@
-// A command's flags as plain data, read by the parser, the help and the shell completion.
+// The flags of a command as data, which the parser, the help and the shell completion read.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace quire::cli {
 
-// The mistakes of a command line. All are reported together.
+// Collects the mistakes of a command line, so that all are reported at once.
 class Complaints {
  public:
   // Adds the message of a failure; ignores success.
@@ -44,10 +44,10 @@ struct Flag {
   std::string default_text = {};  // empty: not shown
   std::string group = {};
   std::vector<std::string> choices = {};   // empty: any
-  std::vector<std::string> reserved = {};  // values of a path's flag that are no paths: "off"
-  bool takes_model_name = false;           // instead of a path
-  // Is about the address or the callers of a server. If it serves several models, only itself gets
-  // the flag, and not the processes of the models.
+  std::vector<std::string> reserved = {};  // values that are words, not paths: "off"
+  bool takes_model_name = false;           // the value may also be a model's name
+  // The flag is about the address or the clients of a server. A server for several models does not
+  // pass it to the processes of the models.
   bool belongs_to_server = false;
   bool repeatable = false;
   bool takes_several = false;  // takes all values up to the next flag
@@ -73,24 +73,24 @@ class FlagSet {
   void text(std::string name, std::string value_name, std::string* target, std::string help);
   void file(std::string name, std::string* target, std::string help);
   void directory(std::string name, std::string* target, std::string help);
-  // A file to write. Its folder must exist, so that a command does not run for minutes and then
-  // fail.
+  // Adds a flag for a file to write. Its folder must exist and be writable, so that a command does
+  // not run for minutes and then fail.
   void output_file(std::string name, std::string* target, std::string help);
-  // One of the choices, also under the names in `synonyms` (synonym, choice). The error for a name
-  // in `remedies` (name, remedy) says what to do instead; the last remedy may be for any other
-  // name.
+  // Adds a flag for one of the choices, which may be given by a synonym (pairs of synonym and
+  // choice). The error for a name in `remedies` (pairs of name and remedy) ends with its remedy.
+  // The last pair may be for kAnyOther name.
   using Synonyms = std::vector<std::pair<std::string, std::string>>;
   static constexpr std::string_view kAnyOther = "*";
   void choice(std::string name, std::vector<std::string> choices, std::string* target,
               std::string help, Synonyms synonyms = {}, Synonyms remedies = {});
   void number(std::string name, int* target, Range range, std::string help);
-  // A count with vLLM's suffixes: 8192, 8k (8000), 8K (8192).
+  // Adds a flag for a count with vLLM's suffixes: 8192, 8k (8000), 8K (8192).
   void count(std::string name, int* target, Range range, std::string help);
   void number(std::string name, double* target, Range range, std::string help);
   void seed(std::string name, uint64_t* target, std::string help);
-  // A number of bytes: 1048576, 512M, 4GB, 4GiB (all suffixes are powers of 1024).
+  // Adds a flag for bytes: 1048576, 512M, 4GB, 4GiB (all suffixes are powers of 1024).
   void bytes(std::string name, int64_t* target, std::string help);
-  // A value that `parse` reads: a Result of a type that converts to T.
+  // Adds a flag whose value `parse` reads. `parse` returns a Result of a type that converts to T.
   template <typename T, typename Parse>
   void value(std::string name, std::string value_name, T* target, std::string default_text,
              std::string help, Parse parse) {
@@ -104,20 +104,20 @@ class FlagSet {
            return {};
          }});
   }
-  // A flag that may be repeated, with one value each time.
+  // Adds a flag that may be repeated; each use appends one value.
   void texts(std::string name, std::string value_name, std::vector<std::string>* target,
              std::string help);
   void add(Flag flag);
-  // Also calls `observer` with each value that is set, for all flags added so far.
+  // Makes all flags added so far call `observer` with each value, before the value is parsed.
   using Observer = std::function<void(const std::string& name, std::string_view value)>;
   void observe(const Observer& observer);
-  // A check of several flags together, which runs if all of them have valid values.
+  // Adds a check of several flags together, which runs if all flags have valid values.
   using Check = std::function<void(Complaints& complaints)>;
   void add_check(Check check) { checks_.push_back(std::move(check)); }
   void check(Complaints& complaints) const {
     for (const Check& check : checks_) check(complaints);
   }
-  // Changes the flag added last: its other name, its choices, the library's name of its setting.
+  // The flag added last, to set its further members, such as its alias, choices or field.
   Flag& last() { return flags_.back(); }
 
   const std::vector<Flag>& flags() const { return flags_; }
@@ -137,23 +137,24 @@ class FlagSet {
 Result<std::string> parse_text(std::string_view text);
 // Parses the whole of `text`. The error reads "got 'x', expected an integer in [0, 9]".
 Result<int64_t> parse_integer(std::string_view text, const Range& range);
-// An integer with an optional suffix: k and m are powers of 1000, K and M powers of 1024.
+// Parses an integer with an optional suffix: k and m are powers of 1000, K and M powers of 1024.
 Result<int64_t> parse_count(std::string_view text, const Range& range);
 Result<double> parse_number(std::string_view text, const Range& range);
 Result<uint64_t> parse_seed(std::string_view text);
 Result<int64_t> parse_bytes(std::string_view text);
-// The inverse, for example "32M"; empty if `count` is 0.
+// The inverse of parse_bytes(), for example "32M"; empty if `count` is 0.
 std::string bytes_text(int64_t count);
 // Splits a list at commas; "1, 2" has the parts "1" and " 2".
 std::vector<std::string_view> split_list(std::string_view text);
 // Parses ids such as "1,2,3".
 Result<std::vector<int32_t>> parse_ids(std::string_view text);
 
-// The name of the flag that a mistyped one, such as "--tempurature", probably means: the most
-// similar name (nearest_word()), or the first that begins with this one, if it has at least three
-// letters. Empty: no name is near, or this is one of them.
+// Returns the flag that a mistyped name, such as "--tempurature", probably means: the most similar
+// flag (nearest_word()), otherwise the first that begins with `name`, if `name` has at least three
+// letters. Empty: no flag is similar, or `name` is one of `names`.
 std::string nearest_flag(std::string_view name, std::span<const std::string> names);
 
+// Returns the error "got 'x', expected …".
 Status unexpected(std::string_view got, std::string_view expected);
 
 }  // namespace quire::cli

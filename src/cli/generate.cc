@@ -26,10 +26,10 @@
 namespace quire::cli {
 namespace {
 
-// The limit for texts that the model continues; a reply in a chat template may take the rest of the
+// The default limit without a chat template; in a chat template, a reply may take the rest of the
 // context.
 constexpr int kDefaultMaxTokens = 256;
-// Demonstrates the embedded model.
+// The prompt of a run without arguments, which demonstrates the embedded model.
 constexpr const char* kExampleProblem =
     "Maya has 3 bags with 24 marbles in each. She puts 12 aside. 5 children share the others "
     "equally. How many does every child get?";
@@ -52,8 +52,8 @@ struct GenerateOptions {
   }
 };
 
-// Takes a word of the command line: the first one is the model if it names one, all others are the
-// message.
+// Stores a word of the command line. The first word is the model if it names one; all other words
+// are the message.
 Status take_word(std::string_view word, GenerateOptions& options) {
   const bool is_first = !options.first_word;
   if (is_first) options.first_word = word;
@@ -65,7 +65,7 @@ Status take_word(std::string_view word, GenerateOptions& options) {
   return {};
 }
 
-// Reads the message from standard input, if that can have one.
+// Reads the message from standard input, if standard input is a pipe or a file.
 Status read_message(GenerateOptions& options) {
   QUIRE_ASSIGN_OR_RETURN(const std::optional<std::string> text,
                          read_piped_text("quire generate", "message"));
@@ -128,7 +128,8 @@ Status with_source(const Prompt& prompt, const Status& error) {
   return {error.code(), fmt::format("[input] {}: {}", prompt.source, error.message())};
 }
 
-// Prints the output in the order of the prompts, each as soon as all earlier ones are printed.
+// Prints the outputs in the order of the prompts. A finished output waits until all earlier ones
+// are printed.
 class Printer {
  public:
   Printer(const Engine& engine, const GenerateOptions& options, const std::vector<Prompt>& prompts)
@@ -143,8 +144,8 @@ class Printer {
         report_error(i, prompts[i].error);
       }
     }
-    // Sorts by priority here, because few requests are in the engine at a time and it cannot order
-    // the others.
+    // Sorts by priority here, because the engine orders only the requests that it has, and the
+    // others are submitted later (RunOptions::max_in_flight).
     std::stable_sort(prompt_of_request_.begin(), prompt_of_request_.end(), [&](size_t a, size_t b) {
       return prompts[a].request.priority < prompts[b].request.priority;
     });
@@ -180,7 +181,7 @@ class Printer {
 
  private:
   void report_error(size_t prompt_idx, const Status& error) {
-    const bool was_run = error.code() != StatusCode::kCancelled;  // run() reports an interrupt once
+    const bool was_run = error.code() != StatusCode::kCancelled;  // run() reports the interrupt
     if (was_run) ++num_failed_;
     if (is_json_) return print(prompt_idx, error_line(prompt_idx, error));
     if (was_run) {
@@ -189,8 +190,8 @@ class Printer {
     print(prompt_idx, "");
   }
 
-  // Counts the request as failed if a sample failed, and returns whether it did. JSON lines contain
-  // the errors; for text they are printed here.
+  // Counts the request as failed if a sample failed, and returns whether one did. Prints the errors
+  // for text; JSON lines contain them.
   bool report_samples(size_t prompt_idx, const std::vector<SampleResult>& samples) {
     bool any_failed = false;
     for (size_t i = 0; i < samples.size(); ++i) {
@@ -284,7 +285,7 @@ void show_example(const GenerateOptions& options, Request& request) {
                request.prompt);
 }
 
-// A request without a prompt.
+// Returns a request with the sampling values and without a prompt.
 Request default_request(const Engine& engine, const GenerateOptions& options, bool in_template) {
   SamplingDefaults defaults =
       engine.sampling_defaults(in_template ? SamplingFallback::kChat : SamplingFallback::kNone);
@@ -301,7 +302,7 @@ std::vector<Prompt> collect_prompts(const Engine& engine, const GenerateOptions&
                                     const std::string& input) {
   std::vector<Prompt> prompts;
   if (!options.message.empty()) {
-    // A model without a template continues the text.
+    // Without a chat template, the model continues the text.
     const bool in_template = options.chat || !engine.chat_template().empty();
     Request request = default_request(engine, options, in_template);
     request.prompt = options.message;
@@ -346,7 +347,7 @@ struct Stats {
   size_t num_output = 0;
   size_t num_samples = 0;
   size_t num_cut = 0;            // ended by max_tokens or the context
-  size_t num_tokens_of_cut = 0;  // prompt and output of the last one
+  size_t num_tokens_of_cut = 0;  // prompt and output of the last of these samples
 
   void add(const RequestResult& result) {
     num_prompt += result.prompt_token_ids.size();
@@ -361,7 +362,7 @@ struct Stats {
     }
   }
 
-  // Why outputs are not complete; empty: they are.
+  // Returns why outputs are incomplete; empty: all are complete.
   std::string describe_cut(int max_model_len) const {
     if (num_cut == 0) return "";
     if (num_samples > 1) {
@@ -386,7 +387,8 @@ struct Stats {
   }
 };
 
-// In JSON, a failed prompt's error is only in its output line, so this also reports the count.
+// Returns the exit code. With JSON, the errors of prompts are only in their output lines, so the
+// number of failed prompts is an error of its own.
 Result<int> outcome(const GenerateOptions& options, const Printer& printer, size_t num_prompts) {
   if (!printer.can_print()) return kExitFailure;
   if (printer.num_failed() == 0) return kExitOk;
@@ -396,8 +398,9 @@ Result<int> outcome(const GenerateOptions& options, const Printer& printer, size
                   printer.num_failed(), num_prompts));
 }
 
-// Joining the text on standard input to a message of the command line would take the lines of a
-// shell's loop, whose commands inherit its input, and would wait for a pipe that stays open.
+// Reports text on standard input that the command does not read because it has a message. Reading
+// this text too would take the input of a shell's loop, which its commands inherit, and would wait
+// for a pipe that stays open.
 void report_unread_input(const GenerateOptions& options) {
   if (options.message.empty() || !has_unread_input()) return;
   print_stderr(
@@ -424,7 +427,7 @@ Result<std::string> read_prompts(GenerateOptions& options) {
 
 Result<int> run(GenerateOptions& options) {
   QUIRE_ASSIGN_OR_RETURN(std::string input, read_prompts(options));
-  // The example without a prompt is the embedded model's.
+  // Without a prompt, the embedded model solves the example.
   if (options.has_prompt()) use_default_model(&options.engine.model);
   QUIRE_RETURN_IF_ERROR(pull_missing_model(options.engine));
   QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
@@ -449,7 +452,7 @@ Result<int> run(GenerateOptions& options) {
   const std::function<std::string()> note = [&] { return fmt::format("{} tokens", num_tokens); };
   Stats stats;
   const RunOptions run_options = {
-      // Enough to fill every step while the next requests are tokenized.
+      // Enough requests to fill every step while the next ones are tokenized.
       .max_in_flight = 2 * static_cast<size_t>(engine->model_info().max_num_running()),
       .frees_done = true,
       .on_output =
@@ -478,7 +481,7 @@ void check(const GenerateOptions& options, Complaints& complaints) {
     complaints.add("--chat and --prompt-ids do not go together: a template takes text");
   }
   const bool has_plain_prompts = !options.prompts.empty() || !options.input.empty();
-  // Without this, a misspelt model would become a part of the message to another one.
+  // Without this check, a misspelt model would become a part of the message to another model.
   const bool has_other_text =
       options.has_other_words || has_plain_prompts || !options.prompt_ids.empty();
   if (options.engine.model.empty() && options.first_word && has_other_text) {

@@ -9,7 +9,8 @@
 
 namespace quire::cli {
 
-// One line per sample. `index` is the prompt's, from 0; `sample_index`, with n > 1, the sample's:
+// Returns one line per sample. `index` is the index of the prompt, from 0; with n > 1,
+// `sample_index` is the index of the sample:
 //   {"index":0,"prompt_token_ids":[…],"token_ids":[…],"text":"…","finish_reason":"stop"}
 // with `stop_reason`, `logprobs` and `prompt_logprobs` if present. The log probabilities of a
 // position are a list of {token_id, logprob, rank, decoded_token} that starts with the chosen
@@ -17,7 +18,7 @@ namespace quire::cli {
 using DecodeToken = std::function<std::string(int32_t token_id)>;
 std::string result_lines(size_t prompt_idx, const RequestResult& result, const DecodeToken& decode);
 
-// The line of a prompt that failed: {"index":3,"error":"…"}.
+// Returns the line of a prompt that failed: {"index":3,"error":"…"}.
 std::string error_line(size_t prompt_idx, const Status& error);
 
 }  // namespace quire::cli

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kWidth = 100;
 constexpr size_t kHelpColumn = 30;
 
-// One entry: its name, and from kHelpColumn on its description, wrapped between words.
+// Returns one entry: its name, and its description from kHelpColumn on, wrapped between words.
 std::string entry(const std::string& name, std::string_view description) {
   std::string text = "  " + name;
   size_t column = text.size();

@@ -93,7 +93,7 @@ Result<std::optional<std::string>> read_piped_text(std::string_view command,
   const bool has_text = ::fstat(STDIN_FILENO, &info) == 0 &&
                         (S_ISFIFO(info.st_mode) || S_ISREG(info.st_mode) || S_ISSOCK(info.st_mode));
   if (!has_text) return std::optional<std::string>();
-  constexpr int kPatienceMs = 1000;  // a program that starts this one may leave the pipe open
+  constexpr int kPatienceMs = 1000;  // the parent process may never write to the pipe
   pollfd input = {STDIN_FILENO, POLLIN, 0};
   if (::poll(&input, 1, kPatienceMs) == 0) {
     print_stderr("{}: waiting for the {} on standard input\n", command, text_name);

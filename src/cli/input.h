@@ -1,4 +1,4 @@
-// Input of commands: typed lines, and JSON lines of requests, texts and ids.
+// The input of commands: typed lines, piped texts, and JSON lines of requests, texts and ids.
 #pragma once
 
 #include <optional>
@@ -12,19 +12,21 @@
 
 namespace quire::cli {
 
-// Bounds a typed or pasted message.
+// Largest typed or pasted message.
 constexpr size_t kMaxTypedBytes = size_t{1} << 20;
 
-// The next line of standard input without its line end; nullopt at the end. Fails above
+// Returns the next line of standard input without its line end; nullopt at the end. Fails above
 // kMaxTypedBytes.
 Result<std::optional<std::string>> read_typed_line();
 
-// The text of a pipe or a redirected file on standard input; nullopt for other inputs, such as
-// /dev/null and a terminal. If none comes for a second, a line says that `command` waits for it.
+// Returns the text of a pipe, socket or redirected file on standard input; nullopt for other
+// inputs, such as /dev/null and a terminal. If no text arrives within 1 s, prints that `command`
+// waits for `text_name`.
 Result<std::optional<std::string>> read_piped_text(std::string_view command,
                                                    std::string_view text_name);
 
-// Whether standard input is a pipe or a file with a text that was not read. Does not wait for one.
+// Returns whether standard input is a pipe, socket or file with unread bytes. Does not wait for
+// them.
 bool has_unread_input();
 
 // Parses {"prompt": "…"} or {"prompt_token_ids": [1, 2]}. vLLM's sampling fields beside them
@@ -43,7 +45,7 @@ struct Prompt {
 std::vector<Prompt> prompts_from_lines(std::string_view text, std::string_view path,
                                        const Request& defaults);
 
-// Parse a JSON string, and a JSON array of token ids.
+// Parse a line with a JSON string, or with a JSON array of token ids.
 Result<std::string> parse_text_line(std::string_view line, std::string_view source);
 Result<std::vector<int32_t>> parse_ids_line(std::string_view line, std::string_view source);
 

@@ -12,11 +12,11 @@ namespace {
 enum State : int { kImmediate = 0, kCancellable = -1 };
 std::atomic<int> state = kImmediate;
 std::atomic<void (*)()> before_exit = nullptr;
-int last_signal = 0;  // of the latest scope that has ended; 0: it was not interrupted
+int last_signal = 0;  // interrupted the scope that ended last; 0: none did
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler must not wait for a lock");
 
 constexpr int exit_code_of(int signal_number) {
-  return 128 + signal_number;  // as shells report it
+  return 128 + signal_number;  // the code that shells report
 }
 
 void on_interrupt(int signal_number) {
@@ -32,17 +32,18 @@ void on_interrupt(int signal_number) {
 void install_interrupt_handler() {
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
-  // Otherwise a signal during a write would count as lost output.
+  // Without SA_RESTART, a signal during a write would count as lost output.
   action.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
-  // A terminal that closes sends SIGHUP. nohup ignores it, which must stay so.
+  // A terminal that closes sends SIGHUP. Under nohup, the signal must remain ignored.
   struct sigaction hangup = {};
   ::sigaction(SIGHUP, nullptr, &hangup);
   if (hangup.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);
-  // Writing to a closed pipe then fails with EPIPE instead of ending the program silently.
+  // Without SIGPIPE, a write to a closed pipe fails with EPIPE and does not end the program
+  // silently.
   ::signal(SIGPIPE, SIG_IGN);
-  // Exceeding `ulimit -f` then also fails the write, with EFBIG.
+  // Without SIGXFSZ, a write beyond `ulimit -f` fails with EFBIG.
   ::signal(SIGXFSZ, SIG_IGN);
 }
 

@@ -5,7 +5,7 @@
 
 namespace quire::cli {
 
-// To be called once, at the start of main.
+// Call it once, at the start of main().
 void install_interrupt_handler();
 
 class CancelScope {
@@ -18,7 +18,7 @@ class CancelScope {
 
   // True after the first interrupt inside this scope.
   static bool interrupted();
-  // True if the latest scope that has ended was interrupted, at its very end too.
+  // True if the scope that ended last was interrupted, also after its last call of interrupted().
   static bool was_interrupted();
   // The exit code of a program that was interrupted inside a scope: 130 after Ctrl-C, 143 after
   // SIGTERM, 129 after SIGHUP.

@@ -45,7 +45,7 @@ Status file_error(const fs::path& path) {
   return unavailable(fmt::format("[chat] {}: {}", path.string(), std::strerror(errno)));
 }
 
-// Messages are private: only their user may read them.
+// Writes a file that only its user may read, because messages are private.
 Status write_private(const fs::path& path, std::string_view text, int flags) {
   const int fd = ::open(path.c_str(), flags | O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return file_error(path);
@@ -75,7 +75,7 @@ Result<std::vector<std::string>> load_history(const fs::path& path) {
 
 // --- The terminal ---
 
-// libedit decodes input by the locale. Messages are UTF-8 in any case.
+// Sets a UTF-8 locale: messages are always UTF-8, and libedit uses the locale's encoding.
 void use_utf8() {
   std::setlocale(LC_CTYPE, "");
   if (std::strcmp(::nl_langinfo(CODESET), "UTF-8") != 0) std::setlocale(LC_CTYPE, "C.UTF-8");
@@ -99,8 +99,8 @@ struct EndHistory {
 
 std::atomic<bool> has_resized = false;
 
-// Takes SIGWINCH from libedit, which installs its handler in el_gets(): that one would change
-// libedit's picture of the screen and leave the screen as it is.
+// Replaces the handler of SIGWINCH that libedit installs in el_gets(). libedit's handler updates
+// its own copy of the screen, but does not redraw the terminal.
 void note_resizes() {
   struct sigaction action = {};
   action.sa_handler = [](int) { has_resized = true; };
@@ -111,7 +111,7 @@ class TerminalEditor final : public LineEditor {
  public:
   explicit TerminalEditor(Options options)
       : options_(std::move(options)),
-        // Buffered, unlike stderr: a redrawn message is one write.
+        // A buffered stream, unlike stderr, so that a redrawn message is one write.
         out_(::fdopen(::dup(STDERR_FILENO), "w")),
         line_(::el_init("quire", stdin, out_.get(), stderr)),
         history_(::history_init()) {
@@ -123,7 +123,7 @@ class TerminalEditor final : public LineEditor {
     prompt_ = prompt;
     was_interrupted_ = false;
     ::el_resize(line_.get());  // the terminal may have another size since the last message
-    // Before the prompt: keys that arrive earlier would be signals or the end of the input.
+    // Precedes the prompt, because until this call Ctrl-C is a signal and Ctrl-D ends the input.
     ::el_set(line_.get(), EL_PREP_TERM, 1);
     show("\x1b[?2004h");  // the terminal then marks pasted text
     int count = 0;
@@ -204,7 +204,7 @@ class TerminalEditor final : public LineEditor {
     ::el_wset(line, EL_GETCFN, &read_character);
     ::el_set(line, EL_SIGNAL, 1);  // restores the terminal when a signal ends the program
     ::el_set(line, EL_HIST, ::history, history_.get());
-    // Ctrl-C and Ctrl-Z are keys here. While a message is answered they are signals again.
+    // In the editor, Ctrl-C and Ctrl-Z are keys. During an answer, they are signals again.
     ::el_set(line, EL_SETTY, "-d", "-isig", nullptr);
     add_key_function(L"quire-interrupt", L"Leave the message", &interrupt, {L"^C"});
     add_key_function(L"quire-suspend", L"Suspend the program", &suspend, {L"^Z"});
@@ -238,14 +238,14 @@ class TerminalEditor final : public LineEditor {
   static unsigned char suspend(EditLine* line, int /*key*/) {
     ::el_set(line, EL_PREP_TERM, 0);
     ::signal(SIGTSTP, SIG_DFL);
-    ::raise(SIGTSTP);  // until SIGCONT
+    ::raise(SIGTSTP);  // returns after SIGCONT
     ::el_set(line, EL_PREP_TERM, 1);
     return CC_REDISPLAY;
   }
 
-  // Reads a character in UTF-8, and draws the message anew if the terminal is resized meanwhile.
+  // Reads a UTF-8 character, and redraws the message if the terminal is resized meanwhile.
   static int read_character(EditLine* line, wchar_t* character) {
-    // Another thread may run the handler, which then does not interrupt the wait.
+    // The wait is bounded, because a handler that runs on another thread does not interrupt it.
     constexpr int kResizeTickMs = 250;
     note_resizes();
     std::string bytes;
@@ -260,14 +260,14 @@ class TerminalEditor final : public LineEditor {
       if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       if (count <= 0) return static_cast<int>(count);
       bytes += byte;
-      // Fewer bytes than one character are kept, and invalid ones become U+FFFD.
+      // Waits for the rest of an incomplete character. Invalid bytes become U+FFFD.
       if (complete_utf8_prefix(bytes) < bytes.size()) continue;
       *character = static_cast<wchar_t>(decode_utf8(bytes).code_point);
       return 1;
     }
   }
 
-  // Draws the message anew after a change of the terminal's width, at which terminals break the
+  // Redraws the message after a change of the terminal's width, because terminals then wrap the
   // lines on the screen again.
   void redraw() {
     const size_t num_columns = terminal_columns(STDERR_FILENO);
@@ -291,8 +291,8 @@ class TerminalEditor final : public LineEditor {
     return ::el_insertstr(line, "\n") == 0 ? CC_REFRESH : CC_ERROR;
   }
 
-  // Reads to the mark that the terminal sends behind a paste. For a paste that is too large, the
-  // terminal beeps and nothing is inserted.
+  // Reads to the mark that the terminal sends after pasted text, and inserts the text. If the text
+  // is too long, the terminal beeps and nothing is inserted.
   static unsigned char paste(EditLine* line, int /*key*/) {
     std::string text;
     wchar_t c = 0;
@@ -325,8 +325,8 @@ class TerminalEditor final : public LineEditor {
     return ::el_insertstr(line, common.c_str() + typed.size()) == 0 ? CC_REFRESH : CC_ERROR;
   }
 
-  // Moves between the lines of a message. Beyond its first or last line, presses the key that moves
-  // in the history.
+  // Move between the lines of a message. Beyond its first or last line, they push the key that
+  // moves in the history.
   static unsigned char up(EditLine* line, int /*key*/) { return move(line, -1, "\x10"); }
   static unsigned char down(EditLine* line, int /*key*/) { return move(line, 1, "\x0e"); }
 
@@ -355,7 +355,7 @@ class TerminalEditor final : public LineEditor {
   std::unique_ptr<History, EndHistory> history_;
   bool was_interrupted_ = false;
   std::string interrupted_;
-  size_t num_lines_below_ = 0;  // the cursor, in the interrupted message
+  size_t num_lines_below_ = 0;  // lines of the interrupted message below the cursor
   std::string last_;            // the newest entry of the history
 };
 

@@ -12,7 +12,8 @@
 
 namespace quire::cli {
 
-// The history's file has one JSON string per line, the oldest first. The newest entries are kept.
+// Bounds of the history's file, which has one JSON string per line, the oldest first. Only the
+// newest entries within both bounds are kept.
 constexpr size_t kMaxHistoryEntries = 1000;
 constexpr size_t kMaxHistoryBytes = size_t{1} << 20;
 
@@ -20,12 +21,13 @@ constexpr size_t kMaxHistoryBytes = size_t{1} << 20;
 // skipped, because a broken line must not affect the others.
 std::vector<std::string> parse_history(std::string_view text);
 std::string history_line(std::string_view entry);
-// The default file: $XDG_STATE_HOME/quire/chat_history.jsonl, else below ~/.local/state. Empty: the
-// environment names no home. Relative paths are ignored, as the XDG specification demands.
+// Returns the default file: $XDG_STATE_HOME/quire/chat_history.jsonl, otherwise the same file below
+// ~/.local/state. Empty: the environment has neither variable. Relative paths are ignored, as the
+// XDG specification requires.
 std::string history_path(const char* xdg_state_home, const char* home);
 
-// Pasted text as it enters a message: line ends are \n, other control characters but tabs are
-// dropped.
+// Returns pasted text in the form in which it enters a message: line ends become \n, and other
+// control characters except tabs are dropped.
 std::string cleaned_paste(std::string_view text);
 
 class LineEditor {
@@ -33,10 +35,10 @@ class LineEditor {
   enum class End { kEnter, kInterrupt, kEndOfInput };
   struct Typed {
     End end = End::kEnter;
-    std::string text;  // also of an interrupted message
+    std::string text;  // the message, also after kInterrupt
   };
   struct Options {
-    std::vector<std::string> commands;  // completed at the start of a message
+    std::vector<std::string> commands;  // Tab completes them at the start of a message
     std::string history_file;           // empty: the history ends with the session
   };
 
@@ -44,7 +46,7 @@ class LineEditor {
   static std::unique_ptr<LineEditor> open(Options options);
   virtual ~LineEditor() = default;
 
-  // Waits for a message. Ctrl-C and Ctrl-D on an empty line end it too.
+  // Waits for a message. Ctrl-C also returns, and so does Ctrl-D on an empty line.
   virtual Typed read(const std::string& prompt) = 0;
 };
 

@@ -22,11 +22,11 @@
 namespace quire::cli {
 namespace {
 
-// Tokens of the context that are kept for a reply without --max-tokens.
+// Tokens of the context that are reserved for a reply without --max-tokens.
 constexpr int kReplyRoom = 1024;
 
-// The fields that a turn can use: it has one reply, no place for log probabilities, and no special
-// tokens in the text.
+// Returns the fields that /set accepts. A turn has one reply, shows no log probabilities, and
+// always skips special tokens.
 std::vector<std::string> settable_fields() {
   std::vector<std::string> names;
   for (const SamplingField& field : sampling_fields()) {
@@ -46,7 +46,7 @@ struct ForeignSetting {
 constexpr ForeignSetting kSynonyms[] = {{"num_predict", "max_tokens"},
                                         {"repeat_penalty", "repetition_penalty"}};
 
-// Ollama's settings that are not settings of a turn here.
+// Ollama's settings that /set does not accept.
 constexpr std::string_view kHistoryFlag = "is --no-history when quire chat starts";
 constexpr std::string_view kWrapFlag = "is --no-word-wrap when quire chat starts";
 constexpr ForeignSetting kRemedies[] = {
@@ -59,13 +59,13 @@ constexpr ForeignSetting kRemedies[] = {
     {"nohistory", kHistoryFlag},
     {"format", "is not for the terminal; requests to quire serve have response_format"}};
 
-// The text of the setting; empty if the table does not have it.
+// Returns the text of the setting; empty: it is not in the table.
 std::string_view listed_text(std::span<const ForeignSetting> table, std::string_view name) {
   const auto found = std::ranges::find(table, name, &ForeignSetting::name);
   return found == table.end() ? std::string_view() : found->text;
 }
 
-// Splits off the first word.
+// Returns the first word and the rest, which is trimmed.
 std::pair<std::string_view, std::string_view> first_word(std::string_view text) {
   const size_t end = std::min(text.find_first_of(" \t"), text.size());
   return {text.substr(0, end), trimmed(text.substr(end))};
@@ -173,7 +173,7 @@ Status LiveConversation::set_field(const SamplingField& field, std::string_view 
       std::holds_alternative<std::vector<std::string> SamplingParams::*>(field.member);
   const bool is_quoted = value.size() > 1 && value.starts_with('"') && value.ends_with('"');
   if (!is_text || !is_quoted) return settings_.sampling.set(field, value, "/set");
-  // JSON's escapes give texts that cannot be typed, such as "\n".
+  // A JSON string can have texts that cannot be typed, such as a line end.
   const Result<std::string> plain = parse_text_line(value, "value");
   if (!plain.ok()) return unexpected(value, "a text, or one JSON string; /set again adds a text");
   return settings_.sampling.set(field, *plain, "/set");
@@ -206,7 +206,7 @@ Status LiveConversation::answer(std::vector<ChatMessage> attempt) {
   }
   QUIRE_ASSIGN_OR_RETURN(ChatAnswer reply, ask(attempt));
   if (reply.finish_reason == FinishReason::kCancelled) print_stderr("(stopped)\n");
-  // A message that was stopped before its first word was not answered.
+  // A reply that was stopped before its first word does not count as an answer.
   if (reply.finish_reason == FinishReason::kCancelled && reply.text.empty()) return {};
   if (reply.finish_reason == FinishReason::kLength) report_cut();
   attempt.push_back({"assistant", std::move(reply.text)});
@@ -214,8 +214,8 @@ Status LiveConversation::answer(std::vector<ChatMessage> attempt) {
   return {};
 }
 
-// Drops old messages so that max_tokens or kReplyRoom, but at most half of the context, is left for
-// the reply.
+// Drops old messages so that the reply has max_tokens (without a limit: kReplyRoom), but at most
+// half of the context.
 Result<int> LiveConversation::fit(std::vector<ChatMessage>& messages) const {
   const int context = model_->max_model_len();
   if (context == 0) return 0;

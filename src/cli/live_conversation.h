@@ -25,7 +25,8 @@ class LiveConversation {
   bool wraps_words() const { return wraps_words_; }
 
   void reset();
-  // Runs one turn. On failure the conversation stays as it was.
+  // Runs one turn. On failure, or if the reply is stopped before its first word, the conversation
+  // stays as it was.
   Status say(const std::string& text);
   // Answers the last message again, with another seed.
   Status regenerate();
@@ -33,14 +34,14 @@ class LiveConversation {
   Status set_system(const std::string& text);
   // Replaces the conversation if the model's template accepts it.
   Status load(std::vector<ChatMessage> messages);
-  // "temperature 0.2", "think", "nothink"; "temperature" alone: its default again. Returns the
-  // effect as a text.
+  // Executes the argument of /set: "temperature 0.2", "think" or "nothink"; "temperature" alone
+  // restores the default. Returns a text that describes the effect.
   Result<std::string> set(std::string_view words);
-  // The lines of /show.
+  // Returns the lines that /show prints.
   std::string described() const;
 
  private:
-  // An empty value turns a switch on, and gives any other field its default again.
+  // An empty value turns a switch on, and restores the default of any other field.
   Status set_field(const SamplingField& field, std::string_view value);
   Status answer(std::vector<ChatMessage> attempt);
   Result<int> fit(std::vector<ChatMessage>& messages) const;
@@ -54,7 +55,7 @@ class LiveConversation {
   bool wraps_words_;
   std::vector<ChatMessage> messages_;
   AnswerStats stats_;
-  uint64_t num_attempts_ = 0;  // of /regenerate on the last message
+  uint64_t num_attempts_ = 0;  // uses of /regenerate on the last message
 };
 
 }  // namespace quire::cli

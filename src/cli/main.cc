@@ -22,7 +22,7 @@ void occupy_standard_streams() {
 
 }  // namespace
 
-// The libraries below may throw (out of memory, a full disk); Quire's own code does not.
+// Libraries may throw (out of memory, a full disk); Quire's own code does not.
 int main(int argc, char** argv) {
   occupy_standard_streams();
   quire::cli::install_interrupt_handler();

@@ -1,4 +1,4 @@
-// The server's routes on top of a loaded model, for `quire serve` and `quire batch`.
+// The configuration of the server's routes for a loaded model, in `quire serve` and `quire batch`.
 #pragma once
 
 #include "cli/serve_flags.h"
@@ -7,9 +7,8 @@
 
 namespace quire::cli {
 
-// Returns the configuration of the routes, without the access to them: keys, hosts and the version
-// (set_access()). Chooses the dialects in which the model writes its tool calls and its reasoning,
-// and logs them.
+// Returns the configuration of the routes, without the members that set_access() sets. Chooses the
+// dialects in which the model writes its tool calls and its reasoning, and logs them.
 server::ServiceConfig model_service_config(const ServeOptions& options, const Engine& engine);
 
 }  // namespace quire::cli

@@ -41,7 +41,7 @@ std::string describe(const hub::ModelSource& source) {
                                 : fmt::format("{}=={}", source.origin, source.version);
 }
 
-// The fault of a model in the model folder; empty: its size shows none.
+// Returns the fault of a model in the model folder; empty: none is found. Compares only the size.
 std::string fault_of(const hub::LocalModel& model, const fs::path& folder) {
   if (model.is_broken_link) return ", a link without a target";
   const fs::path file = hub::local_model_file(folder, model.name);
@@ -55,7 +55,7 @@ std::string fault_of(const hub::LocalModel& model, const fs::path& folder) {
                      has_name ? model.name : describe(model.source));
 }
 
-// The models of the model folder, and then the models of the hub's cache.
+// Returns the models of the model folder, and then the models of the hub's cache.
 Result<std::vector<Model>> find_models() {
   std::vector<Model> models;
   if (const Result<fs::path> folder = hub::models_directory(); folder.ok()) {
@@ -137,7 +137,7 @@ Result<int> run_list(bool as_json) {
   return kExitOk;
 }
 
-// Takes the locks of downloads, so that none of the same files runs meanwhile.
+// Takes the locks of downloads, so that no download of the same files runs meanwhile.
 Result<int64_t> remove_model(const Model& model, const hub::ModelName& name) {
   const CancelScope scope;
   const hub::PullState pull_state = {
@@ -151,7 +151,8 @@ Result<int64_t> remove_model(const Model& model, const hub::ModelName& name) {
   return hub::remove_cached_model(cache, name, pull_state);
 }
 
-// A model that a killed download left is not listed, but can be removed.
+// Finds a model by its name. Adds it if a killed download left it: such a model is not listed, but
+// can be removed.
 std::vector<Model>::const_iterator find_or_add_incomplete(std::vector<Model>& models,
                                                           const std::string& name) {
   const auto found = std::ranges::find(models, name, &Model::name);
@@ -161,7 +162,7 @@ std::vector<Model>::const_iterator find_or_add_incomplete(std::vector<Model>& mo
   return left.empty() ? found : models.insert(models.end(), {.name = name, .directory = left});
 }
 
-// Finds a model by its name, or any model of the repository in the cache that the name means.
+// Finds a model by its name, or otherwise a model of the cached repository with this name.
 std::vector<Model>::const_iterator find_model_to_remove(std::vector<Model>& models,
                                                         const std::string& name,
                                                         const hub::ModelName& parsed) {

@@ -22,15 +22,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A flag of a model, and where it comes from.
+// A flag of a model, and its source.
 struct GivenFlag {
   std::string name;
   std::string value;
   std::string origin;  // "models.ini:12: section [x], key 'y'"
 };
 
-// The flags of the command line that all models get: those that `known`, the flags of a model's
-// process, has for a model.
+// Returns the flags of the command line that the processes of all models get. `known` has the flags
+// of such a process.
 std::vector<GivenFlag> flags_for_all(const ModelsOptions& options, const FlagSet& known) {
   std::vector<GivenFlag> flags;
   for (const auto& [name, value] : options.given) {
@@ -40,13 +40,13 @@ std::vector<GivenFlag> flags_for_all(const ModelsOptions& options, const FlagSet
   return flags;
 }
 
-// Adds a flag, or replaces its value from a source of lower precedence.
+// Adds a flag, and removes its value from a source of lower precedence.
 void put(GivenFlag flag, std::vector<GivenFlag>& flags) {
   std::erase_if(flags, [&](const GivenFlag& old) { return old.name == flag.name; });
   flags.push_back(std::move(flag));
 }
 
-// Parses the flags as the process of the model will, so that a mistake ends the supervisor's start.
+// Parses the flags like the process of the model, so that a mistake ends the supervisor's start.
 Status check_flags(const std::vector<GivenFlag>& flags, const std::string& model,
                    const ModelsOptions& given, const std::string& source) {
   ServeOptions options;
@@ -79,7 +79,7 @@ Result<bool> read_switch(const std::string& value, const std::string& origin) {
       fmt::format("[supervisor] {}: got '{}', expected true or false", origin, clipped(value)));
 }
 
-// A flag of another engine by the key that it has in that engine's file or environment: "ctx-size",
+// Finds a flag of another engine by its key in the file or environment of that engine: "ctx-size",
 // "c" or "LLAMA_ARG_CTX_SIZE". Null: no such flag.
 const ForeignFlag* foreign_flag(std::string_view key) {
   constexpr std::string_view kVariable = "LLAMA_ARG_";
@@ -92,13 +92,13 @@ const ForeignFlag* foreign_flag(std::string_view key) {
   return nullptr;
 }
 
-// A path of the file. Relative ones belong to its folder, so that they do not depend on the folder
-// in which the server was started.
+// Resolves a path of the INI file. A relative path is relative to the folder of the file, so that
+// it does not depend on the folder in which the server was started.
 std::string resolved_path(const std::string& value, const fs::path& folder) {
   return value.empty() ? value : (folder / hub::expanded(value)).string();
 }
 
-// A path of the file, or a model's name.
+// Resolves a value of the INI file that is a path or a model's name.
 std::string resolved_model(const std::string& value, const fs::path& folder) {
   const std::string path = resolved_path(value, folder);
   std::error_code error;
@@ -115,8 +115,8 @@ std::vector<std::string> read_aliases(std::string_view text) {
   return aliases;
 }
 
-// Reads one section; `all` has the values of the section [*]. The mistakes in its keys are added to
-// the complaints.
+// Reads one section; `all` has the values of the section [*]. Adds mistakes in the keys to the
+// complaints.
 class SectionReader {
  public:
   SectionReader(const ModelsOptions& options, const FlagSet& known, Complaints& complaints)
@@ -152,7 +152,7 @@ class SectionReader {
     }
   }
 
-  // The section [*] is read once per model, and its mistakes are reported once.
+  // Reports a mistake once, although the section [*] is read once per model.
   void add(const Status& status) {
     const std::vector<std::string>& known = complaints_.messages();
     if (std::ranges::find(known, status.message()) == known.end()) complaints_.add(status);
@@ -160,10 +160,10 @@ class SectionReader {
 
   fs::path folder() const { return fs::path(options_.models_file).parent_path(); }
 
-  // The keys of a section that are no flags.
+  // A key of a section that is not a flag.
   struct Key {
     std::string_view name;
-    bool is_for_all;  // may stand in the section [*]
+    bool is_for_all;  // allowed in the section [*]
     Status (SectionReader::*set)(const std::string& value, const std::string& origin);
   };
   static constexpr std::array<Key, 4> keys() {

@@ -1,4 +1,4 @@
-// The models of `quire serve` with several models: those of its INI file, or of its folder.
+// Reads the models of `quire serve` with several models, from its INI file or its folder.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace quire::cli {
 
-// Reads the models, and checks the flags of each of them. The flags of the command line take
-// precedence over those of a section, and these over the section [*].
+// Reads the models, and checks the flags of each model. Flags of the command line take precedence
+// over the flags of the model's section, and these over the flags of the section [*].
 Result<std::vector<supervisor::ModelEntry>> read_models(const ModelsOptions& options);
 
 }  // namespace quire::cli

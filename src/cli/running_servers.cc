@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 constexpr size_t kMaxRecordBytes = size_t{1} << 20;
 constexpr std::string_view kUnixPrefix = "unix:";
 
-// When the process started, in clock ticks since the machine did; 0: not known.
+// Returns when the process started, in clock ticks since the machine's start; 0: not known.
 int64_t start_ticks_of(int pid) {
   constexpr size_t kMaxBytes = 4096;
   const auto stat = read_file(fmt::format("/proc/{}/stat", pid), kMaxBytes);
@@ -50,13 +50,13 @@ std::string boot_id() {
   return text.ok() ? std::string(trimmed(*text)) : "";
 }
 
-// A process that this user may not signal is another user's.
+// Returns whether the record's process runs. kill() fails if the process belongs to another user.
 bool is_running(const ServerRecord& record) {
   return ::kill(record.pid, 0) == 0 && record.start_ticks != 0 &&
          record.start_ticks == start_ticks_of(record.pid) && record.boot_id == boot_id();
 }
 
-// Only the user who reads a record may have written it.
+// Returns whether this user owns the file, so that no other user can have written the record.
 bool is_own_file(const fs::path& path) {
   struct stat info = {};
   return ::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == ::geteuid();
@@ -125,7 +125,7 @@ Result<ServerRecord> parse_server_record(std::string_view text, std::string_view
   ServerRecord record;
   record.pid = static_cast<int>(pid);
   std::string_view boot;
-  // Without these fields, no process is the record's.
+  // Without these fields, is_running() rejects the record.
   if (!root["start_ticks"].get_int64().get(record.start_ticks) &&
       !root["boot_id"].get_string().get(boot)) {
     record.boot_id = boot;

@@ -1,6 +1,6 @@
 // Records by which `quire chat` finds the servers of the same user: one JSON file of mode 0600 per
 // `quire serve`, PID.json in $XDG_RUNTIME_DIR/quire or, without that variable, in `servers` of the
-// cache's folder. It has the address and the models, and no key.
+// cache's folder. A record has the address and the models, but no key.
 #pragma once
 
 #include <cstdint>
@@ -32,26 +32,25 @@ struct ServedModel {
 
 struct ServerRecord {
   int pid = 0;
-  // They tell the process from a later one with the same pid.
+  // These distinguish the process from a later one with the same pid.
   int64_t start_ticks = 0;  // from the machine's start to the process's; 0: not known
   std::string boot_id;      // of the machine's start
   ServerAddress address;
   std::vector<ServedModel> models;
 };
 
-// A text that is equal for two names of one model: the canonical path of its files, or "embedded".
-// Empty if the model is not found.
+// Returns a text that is equal for two names of one model: the canonical path of its files, or
+// "embedded". Empty if the model is not found.
 std::string model_path(const std::string& model);
 
-// Empty if the environment names neither folder.
+// Returns the folder of the records; empty if the environment names neither folder.
 std::filesystem::path server_records_directory();
 
 std::string server_record_json(const ServerRecord& record);
 Result<ServerRecord> parse_server_record(std::string_view json, std::string_view source);
 
-// Writes this process's record, and removes it at the end. Sets the members that identify the
-// process. A record that cannot be written is only
-// logged: the server works without it.
+// Writes the record of a server, and removes it in the destructor. Sets start_ticks and boot_id by
+// the pid. An error is only logged, because the server works without a record.
 class PublishedServer {
  public:
   explicit PublishedServer(ServerRecord record);
@@ -63,9 +62,9 @@ class PublishedServer {
   std::filesystem::path file_;
 };
 
-// The records of servers whose process runs. Removes records of other processes, because the port
-// of a server that has ended may belong to another program, which must not get the user's key.
-// Skips files of other users and files that are not records.
+// Returns the records of servers whose process runs. Removes records of other processes, because
+// the port of a server that has ended may belong to another program, which must not get the user's
+// key. Skips files of other users and files that are not records.
 std::vector<ServerRecord> running_servers();
 
 }  // namespace quire::cli

@@ -19,7 +19,7 @@ constexpr bool kIsList = false;
 template <typename T>
 constexpr bool kIsList<std::vector<T>> = true;
 
-// Whether the number stays finite as a float, and does not become 0 unless it is 0.
+// Returns whether the number is finite as a float, and becomes 0 only if it is 0.
 bool fits_float(double number) {
   return std::abs(number) <= std::numeric_limits<float>::max() &&
          (number == 0) == (static_cast<float>(number) == 0.0F);
@@ -40,8 +40,8 @@ Result<std::vector<std::pair<int32_t, float>>> parse_biases(std::string_view tex
   return biases;
 }
 
-// Parses a flag's text into the value of a member, with one overload per type. Each use of a list's
-// flag appends to the list; other values are replaced.
+// Parses the text of a flag into the value of a member, with one overload per type. The argument is
+// the member's default.
 struct TextReader {
   std::string_view text;
   const Range& range;
@@ -81,7 +81,7 @@ struct TextReader {
   }
 };
 
-// Writes a value as a field of a request, as vLLM's API has it.
+// Writes a value in the form of a request's field in vLLM's API.
 struct ValueWriter {
   JsonWriter& json;
 
@@ -128,7 +128,7 @@ const char* value_name(const SamplingField::Member& member) {
   return std::visit(Name(), member);
 }
 
-// The default shown in --help; empty if the field is unset by default.
+// Returns the default that --help shows; empty if the field is unset by default.
 std::string default_text(const SamplingField& field) {
   const std::string text = std::visit(
       [](auto member) -> std::string {

@@ -1,4 +1,4 @@
-// The sampling flags: one for each field of SamplingParams that a user may set.
+// The sampling flags: one per field of SamplingParams that a user may set.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ namespace quire::cli {
 // Whether the params ask for log probabilities, which only the JSON format can print.
 bool asks_for_logprobs(const SamplingParams& params);
 
-// The field's value as JSON; null: it has none.
+// Returns the field's value as JSON; "null" if it has none.
 std::string json_of(const SamplingField& field, const SamplingParams& params);
 
 // The sampling flags given on the command line. They are applied over defaults that are known only
@@ -29,8 +29,8 @@ class SamplingFlags {
 
   // Adds one flag per field. This object must outlive the parse.
   void add_to(FlagSet& flags);
-  // Does the same as the field's flag: a list grows, any other value is replaced. `source` must
-  // outlive this object.
+  // Does the same as the field's flag: appends to a list, and replaces any other value. `source`
+  // must outlive this object.
   Status set(const SamplingField& field, std::string_view text,
              std::string_view source = "the command line");
   // Forgets all values of the field.
@@ -38,7 +38,8 @@ class SamplingFlags {
   bool gives(const SamplingField& field) const;
   bool any_given() const { return !edits_.empty(); }
   SamplingParams applied_to(SamplingParams defaults) const;
-  // Also appends to the source where replacing values came from, such as 'the command line'.
+  // Also appends the sources of values that differ from the defaults, such as "the command line",
+  // to SamplingDefaults::source.
   SamplingDefaults applied_to(SamplingDefaults defaults) const;
   // Writes the given fields into the object of a request to a server.
   void write_given(JsonWriter& json) const;

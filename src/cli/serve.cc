@@ -37,7 +37,7 @@ using namespace std::chrono_literals;
 constexpr auto kTick = 100ms;
 constexpr int kTicksPerCheck = 10;
 
-// Takes the environment variables by which a vLLM chooses the hashes in its KV events.
+// Applies the environment variables with which vLLM chooses the hashes in its KV events.
 Result<EngineConfig> with_block_hashes_of_environment(EngineConfig config) {
   if (const char* seed = std::getenv("PYTHONHASHSEED")) config.block_hash_seed = seed;
   constexpr char kInts[] = "VLLM_KV_EVENTS_USE_INT_BLOCK_HASHES";
@@ -47,8 +47,8 @@ Result<EngineConfig> with_block_hashes_of_environment(EngineConfig config) {
   return config;
 }
 
-// Whether a server of several models started this process. It waits for the line with the address,
-// and clients reach the model only through it.
+// Returns whether a supervisor started this process. A supervisor waits for the line with the
+// address, and clients reach the model only through the supervisor.
 bool is_supervised() {
   return std::getenv(kSupervised) != nullptr;
 }
@@ -70,7 +70,7 @@ void announce(const ServeOptions& options, const server::ServiceConfig& config,
 }
 
 void warn_of_missing_template(const Engine& engine) {
-  // Without a tokenizer the server handles no text at all, which the log already says.
+  // Without a tokenizer the server handles no text at all; a line of the log states this already.
   if (!engine.has_tokenizer() || !engine.chat_template().empty()) return;
   if (engine.model_info().embedding_size > 0) return;  // it does not generate
   log_warning(
@@ -99,9 +99,9 @@ void wait_for_interrupt(server::Service& service, const http::Server& transport)
   }
 }
 
-// Runs the ranks of a node that does not serve. An interrupt often reaches all nodes at once, so
-// node 0 gets the time to finish its requests. Until the nodes have met and loaded, should_stop is
-// not called, and an interrupt ends the program at once.
+// Runs the ranks of a node other than node 0. An interrupt often reaches all nodes at once, so this
+// node waits for node 0 to finish its requests. Until the nodes are connected and the model is
+// loaded, should_stop() is not called, and an interrupt ends the program at once.
 Result<int> run_node(const ServeOptions& options) {
   std::optional<CancelScope> scope;
   std::optional<std::chrono::steady_clock::time_point> deadline;
@@ -133,8 +133,8 @@ Result<int> run(const ServeOptions& options) {
   QUIRE_ASSIGN_OR_RETURN(const EngineConfig engine_config,
                          with_block_hashes_of_environment(options.engine));
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, load_engine(engine_config));
-  // Up to here a signal ends the program at once: reading keys, connecting nodes and loading may
-  // block.
+  // The scope begins here, so that a signal ends the program at once while it reads keys, connects
+  // nodes or loads the model, which may block.
   const CancelScope scope;
   server::ServiceConfig config = model_service_config(options, *engine);
   set_access(options, std::move(port.keys), port.is_local, config);
@@ -160,7 +160,7 @@ Result<int> run(const ServeOptions& options) {
 
   published.reset();
   drain(options, service, *transport);
-  service.stop();  // before the transport is destroyed: /metrics reads it on a worker thread
+  service.stop();  // before the transport is destroyed, because workers read it for /metrics
   transport.reset();
   engine.reset();
   return kExitOk;

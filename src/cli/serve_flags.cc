@@ -16,8 +16,8 @@
 namespace quire::cli {
 namespace {
 
-// Refuses a path among the names: --served-model-name takes several values, as in vLLM, so a model
-// after it would be taken as a name.
+// Refuses empty and repeated names, and paths if no model is given: --served-model-name takes
+// several values, as in vLLM, so that a MODEL after it counts as a name.
 Status check_model_names(const ServeOptions& options) {
   const std::vector<std::string>& names = options.service.model_names;
   for (auto name = names.begin(); name != names.end(); ++name) {

@@ -1,4 +1,4 @@
-// The options of `quire serve` and `quire batch`, and the checks that need no file of the model.
+// The options of `quire serve` and `quire batch`, and the checks that need no model.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,15 @@
 
 namespace quire::cli {
 
-// The requests that wait by default. Embeddings take one step or a few, and clients send 1,000
-// texts or more at once.
+// Default limits of the sequences that wait. The limit for embeddings is larger, because an
+// embedding takes only a few steps, and clients send 1,000 texts or more at once.
 inline constexpr int kMaxQueuedGenerations = 512;
 inline constexpr int kMaxQueuedEmbeddings = 4096;
 
 struct ServeOptions {
-  // A server starts seldom, and often in a container, whose layer a file of the model's size would
-  // fill. If it keeps packed weights, its stop does not wait for them.
+  // By default a server keeps no packed weights: it starts rarely, and often in a container, whose
+  // layer a file of the model's size would fill. A server with packed weights stops without waiting
+  // for the file.
   ServeOptions() {
     engine.packed_weights = "off";
     engine.waits_for_packed_weights = false;
@@ -34,24 +35,24 @@ struct ServeOptions {
   std::string tool_call_parser = "auto";
   std::string reasoning_parser = "auto";
   bool generic_tools = false;
-  int max_num_queued_reqs = -1;  // -1: by the model
+  int max_num_queued_reqs = -1;  // -1: kMaxQueuedGenerations or kMaxQueuedEmbeddings
   int max_num_queued_tokens = static_cast<int>(server::AdmissionConfig().max_num_queued_tokens);
   int64_t max_request_bytes = static_cast<int64_t>(http::Limits().max_body_bytes);
   int64_t max_total_request_bytes = static_cast<int64_t>(http::Limits().max_total_body_bytes);
   int64_t max_tokenize_bytes = static_cast<int64_t>(server::ServiceConfig().max_tokenize_bytes);
   int64_t max_stored_response_bytes = static_cast<int64_t>(server::ResponseStoreLimits().max_bytes);
   int drain_timeout = 30;  // seconds
-  bool headless = false;   // this is not node 0
+  bool headless = false;   // refuses to be node 0
 };
 
-// The environment variable of the processes that a server of several models starts.
+// The environment variable that a supervisor sets for its processes.
 inline constexpr const char* kSupervised = "QUIRE_SUPERVISED";
 
 void add_serve_flags(FlagSet& flags, ServeOptions* options);
-// The flags that have a meaning without clients.
+// Adds only the flags that have a meaning without clients.
 void add_batch_flags(FlagSet& flags, ServeOptions* options);
 
-// Finds contradictions, values that are never valid, and flags that could have no effect.
+// Find contradictions, values that are never valid, and flags that would have no effect.
 void check_serve(const ServeOptions& options, Complaints& complaints);
 void check_batch(const ServeOptions& options, Complaints& complaints);
 

@@ -34,11 +34,11 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
 constexpr auto kSupervisorTick = 100ms;
-constexpr std::chrono::seconds kKillMargin{5};  // beyond the drain timeout of a process
+constexpr std::chrono::seconds kKillMargin{5};  // after the drain timeout of a process
 
-// The models of the server's record, also those that are not loaded: a request loads them.
+// Returns the models for the server's record, whether loaded or not, because a request loads them.
 std::vector<ServedModel> served_models(const std::vector<supervisor::ModelEntry>& models) {
-  constexpr std::string_view kModelFlag = "--model=";  // the first argument
+  constexpr std::string_view kModelFlag = "--model=";  // begins the first argument
   std::vector<ServedModel> served;
   for (const supervisor::ModelEntry& model : models) {
     const std::string path = model_path(model.arguments.front().substr(kModelFlag.size()));
@@ -48,8 +48,8 @@ std::vector<ServedModel> served_models(const std::vector<supervisor::ModelEntry>
   return served;
 }
 
-// Makes a key of the processes per key of the supervisor, and writes them to a file for the
-// processes.
+// Makes one key for the processes per key of the supervisor, and writes them to a file that the
+// processes read.
 Result<std::vector<std::string>> make_process_keys(int num_keys, const fs::path& file) {
   std::vector<std::string> keys;
   std::string text;
@@ -153,7 +153,7 @@ Result<int> run_supervisor(const ServeOptions& options, const ModelsOptions& mod
       supervisor_config(options, models_options, log, std::move(models), port, folder->path()));
   warn_of_open_access(options, config.service, port.is_local);
   warn_of_ollamas_variables();
-  ::setenv(kSupervised, "1", 1);  // for the processes; this one has no other threads yet
+  ::setenv(kSupervised, "1", 1);  // the processes inherit it; no other thread runs yet
   supervisor::Supervisor supervisor(std::move(config));
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<http::Server> transport,
                          start_transport(options, port, supervisor));

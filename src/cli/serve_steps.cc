@@ -19,7 +19,7 @@ void warn_of_readable_keys(const ServeOptions& options) {
   }
 }
 
-// Fails before the model is read if the server could not even start its event loops.
+// Fails, before the model is read, if the server could not start its event loops.
 Status check_descriptor_limit() {
   constexpr int64_t kLeast = 64;
   const int64_t limit = raise_descriptor_limit();

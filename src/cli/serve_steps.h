@@ -1,5 +1,4 @@
-// The steps of `quire serve` that do not depend on what it serves: a model, or the processes of
-// several models.
+// The steps of `quire serve` that are common to a server of one model and to a supervisor.
 #pragma once
 
 #include <fmt/format.h>
@@ -26,22 +25,22 @@ struct OpenPort {
   std::vector<http::ListeningSocket> sockets;  // refuse connections until start_listening()
   bool is_local = false;                       // only this machine can reach them
 };
-// Checks everything that needs no model, and reserves the address.
+// Checks the keys, TLS files and limits, warns of readable key files, and binds the address.
 Result<OpenPort> open_port(const ServeOptions& options);
-// Sets the keys, the version, and whether Host headers are checked.
+// Sets the keys, the version, the start time, and whether Host headers are checked.
 void set_access(const ServeOptions& options, server::ApiKeys keys, bool is_local,
                 server::ServiceConfig& config);
 http::Limits transport_limits(const ServeOptions& options);
 http::ServerConfig transport_config(const ServeOptions& options);
 std::string address(const http::ServerConfig& config, const http::Server& transport);
-// The record by which `quire chat` finds this server, without its models.
+// Returns the record by which `quire chat` finds this server, without its models.
 ServerRecord server_record(const ServeOptions& options, const http::Server& transport);
 void warn_of_open_access(const ServeOptions& options, const server::ServiceConfig& config,
                          bool is_local);
 // Warns of variables that configure Ollama's server.
 void warn_of_ollamas_variables();
 
-// Accepts requests, which `service` handles. The service must outlive the result.
+// Starts to accept requests, which `service` handles. The service must outlive the result.
 template <class Service>
 Result<std::unique_ptr<http::Server>> start_transport(const ServeOptions& options, OpenPort& port,
                                                       Service& service) {
@@ -57,7 +56,7 @@ Result<std::unique_ptr<http::Server>> start_transport(const ServeOptions& option
 // Refuses further requests, and waits for those that run; cancels them after the drain timeout.
 template <class Service>
 void drain(const ServeOptions& options, Service& service, http::Server& transport) {
-  // For clients to receive the notice that their requests were cancelled.
+  // The time in which clients receive the notice that their requests were cancelled.
   constexpr std::chrono::seconds kNoticeTimeout(2);
   service.close();
   const int num_running = service.num_running();

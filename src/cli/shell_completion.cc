@@ -27,12 +27,12 @@ std::vector<std::string> flag_names(const Flag& flag) {
   return {flag.name, flag.alias};
 }
 
-// The choices of the command's argument.
+// Returns the choices of the command's argument.
 std::vector<std::string> choices_of(const Command& command) {
   return command.positional ? command.positional->choices : std::vector<std::string>();
 }
 
-// The subcommands, choices and flags that the command accepts.
+// Returns the subcommands, choices and flags that the command accepts.
 std::vector<std::string> words_of(const Command& command) {
   std::vector<std::string> words;
   for (const Command& subcommand : command.subcommands) words.push_back(subcommand.name);
@@ -145,7 +145,7 @@ std::string zsh_function(const Command& command, const std::string& path) {
       name, list, zsh_arguments(command), cases);
 }
 
-// A fish condition that is true while the words so far name exactly this command.
+// Returns a fish condition that is true while the words so far name exactly this command.
 std::string fish_condition(const Command& command, const std::string& path) {
   const size_t space = path.find(' ');
   if (space == std::string::npos) return "__fish_use_subcommand";
@@ -223,7 +223,7 @@ std::string zsh_completion(const Command& root) {
   walk(root, root.name, [&](const Command& command, const std::string& path) {
     script += zsh_function(command, path);
   });
-  // Works as a file in $fpath, where this script is the body of the function, and when sourced.
+  // The script works when sourced, and as a file in $fpath, where it is the body of the function.
   return script + fmt::format(
                       "if [ \"$funcstack[1]\" = \"_{0}\" ]; then _{0} \"$@\"; else compdef _{0} "
                       "{0}; fi\n",

@@ -24,8 +24,8 @@ using namespace std::chrono_literals;
 constexpr std::string_view kFolderPrefix = "quire-serve-";
 constexpr std::string_view kRandomPart = "XXXXXX";  // mkdtemp() replaces it
 
-// Whether a server can have made the folder: the name and mode fit, and it holds nothing but sockets
-// and the file of keys. A user's folder of a similar name must stay.
+// Returns whether a server can have made the folder: its name and mode fit, and it has only sockets
+// and the file of keys. Other folders with a similar name must not be removed.
 bool is_of_server(const fs::path& path) {
   std::error_code error;
   if (path.filename().string().size() != kFolderPrefix.size() + kRandomPart.size()) return false;
@@ -50,7 +50,8 @@ SocketFolder::Lock::~Lock() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-// A server that has just created its folder may not have locked it yet, so young folders stay.
+// Removes the folders of killed servers. Skips young folders, because a server may have created its
+// folder without having locked it yet.
 void SocketFolder::remove_stale(const fs::path& parent) {
   constexpr auto kLeastAge = 1min;
   std::error_code error;

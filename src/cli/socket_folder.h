@@ -1,4 +1,4 @@
-// The folder of the sockets at which the processes of a server of several models listen.
+// The folder of the sockets on which the processes of a supervisor listen.
 #pragma once
 
 #include <filesystem>
@@ -8,13 +8,13 @@
 
 namespace quire::cli {
 
-// The file of the processes' keys in the folder.
+// The name of the file in the folder that has the keys of the processes.
 inline constexpr const char* kKeysFile = "keys";
 
 // Only this user may enter the folder. The destructor deletes it.
 class SocketFolder {
  public:
-  // Creates the folder, and removes those of servers that were killed.
+  // Creates the folder, and removes the folders of servers that were killed.
   static Result<std::unique_ptr<SocketFolder>> create();
   ~SocketFolder();
   SocketFolder(const SocketFolder&) = delete;
@@ -23,7 +23,7 @@ class SocketFolder {
   const std::filesystem::path& path() const { return path_; }
 
  private:
-  // The lock of a folder of this user. It ends with the process, however that ends.
+  // Locks a folder of this user. The system releases the lock when the process ends in any way.
   class Lock {
    public:
     explicit Lock(const std::filesystem::path& path);

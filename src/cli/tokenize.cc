@@ -28,13 +28,13 @@ namespace {
 struct TokenizeOptions {
   std::string tokenizer;
   std::string input;
-  std::optional<std::string> text;  // of the command line or standard input, instead of the input
+  std::optional<std::string> text;  // from the command line or standard input; excludes `input`
   std::optional<std::string> first_word;  // of the command line
-  std::string words;                      // all but the model
+  std::string words;                      // of the command line, without the model
   bool special_tokens = false;            // tokenize: add them; detokenize: leave them out
 };
 
-// `directory` may be a model's name, too. Without one, takes the default model's.
+// `directory` may also be a GGUF file or a model's name; empty: the default model.
 Result<std::shared_ptr<const Tokenizer>> load_tokenizer(std::string directory) {
   use_default_model(&directory);
   if (!is_embedded(directory)) {
@@ -78,7 +78,7 @@ std::string text_line(std::string_view text) {
   return json.text() + "\n";
 }
 
-// Reads the text from standard input if there is no other.
+// Reads the text from standard input if the command line gives neither a text nor --input.
 Status read_text(std::string_view command, TokenizeOptions& options) {
   if (options.text || !options.input.empty()) return {};
   QUIRE_ASSIGN_OR_RETURN(options.text, read_piped_text(command, "text"));
@@ -143,7 +143,7 @@ Result<int> run_detokenize(TokenizeOptions& options) {
       });
 }
 
-// Sets the model of the command line, which the flag or the argument gives.
+// Sets the model that the flag or the argument gives. Fails if both give different models.
 Status set_tokenizer(std::string_view model, std::string& tokenizer) {
   if (!tokenizer.empty() && tokenizer != model) {
     return invalid_argument(
@@ -163,7 +163,7 @@ void add_source_flags(FlagSet& flags, TokenizeOptions& options, std::string inpu
   flags.file("--input", &options.input, std::move(input_help));
 }
 
-// Sets the text of the command line, which a flag, its alias or the argument gives.
+// Sets the text that a flag, its alias or the argument gives. Fails for two different texts.
 Status set_text(std::string_view text, TokenizeOptions& options) {
   if (options.text && *options.text != text) {
     return invalid_argument(fmt::format("got '{}' and '{}', expected one of them",
@@ -178,8 +178,8 @@ Status set_ids(std::string_view text, TokenizeOptions& options) {
   return set_text(text, options);
 }
 
-// Takes a word of the command line as `quire generate` does: the first one is the model if it names
-// one, all others are the text.
+// Stores a word of the command line, like `quire generate`. The first word is the model if it names
+// one; all other words are the text.
 Status take_word(std::string_view word, char separator, TokenizeOptions& options) {
   const bool is_first = !options.first_word;
   if (is_first) options.first_word = word;

@@ -27,8 +27,8 @@ constexpr std::string_view kNamesModel =
     "is not needed: --model ORG/NAME, or ORG/NAME:Q4_K_M for a GGUF file, is a model of the hub, "
     "which quire pull downloads";
 
-// vLLM's names are Quire's, so these are flags of llama.cpp, SGLang and Ollama, and those of vLLM
-// that Quire has no use for.
+// Quire's flags have vLLM's names, so the list has flags of llama.cpp, SGLang and Ollama, and the
+// flags of vLLM that Quire does not have.
 constexpr ForeignFlag kForeignFlags[] = {
     {"-m", kNamed, "--model"},
     {"--model-path", kNamed, "--model"},

@@ -1,5 +1,4 @@
-// Remedies for flags and commands that Quire does not have: those of other engines, and mistyped
-// ones.
+// Remedies for flags and commands of other engines that Quire does not have.
 #pragma once
 
 #include <span>
@@ -23,13 +22,13 @@ struct ForeignFlag {
 
 std::span<const ForeignFlag> foreign_flags();
 
-// The remedy for a command of Ollama, vLLM or llama.cpp, which follows its name in a message: for
-// example "is quire doctor MODEL here" for "show". Empty for an unknown command.
+// Returns the remedy for a command of Ollama, vLLM or llama.cpp, such as "is quire doctor MODEL
+// here" for "show". Messages put the remedy after the command's name. Empty for an unknown command.
 std::string_view foreign_command_remedy(std::string_view word);
 
 // Returns whether a word of a flag's name is "key", "token", "password" or the like: "--api_key",
 // "--apikey=…", "--hf-token". Errors must not show the value of such a flag, because it is a secret
-// and errors end in logs.
+// and errors may be logged.
 bool is_secret_flag(std::string_view flag);
 
 }  // namespace quire::cli
