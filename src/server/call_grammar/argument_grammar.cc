@@ -34,7 +34,7 @@ constexpr std::string_view kNoString =
 
 struct Properties {
   std::vector<Property> list = {};
-  bool is_open = false;  // any properties
+  bool is_open = false;  // properties that are not listed are allowed
 };
 
 // Returns the properties of the object that the schema describes.
@@ -106,7 +106,7 @@ class ArgumentGrammar {
     return property.schema ? part_of_schema(*property.schema, root_) : "true";
   }
 
-  // f(a=1, b="x"), from the first argument to the parenthesis that closes the call.
+  // Returns the EBNF of f(a=1, b="x"), from the first argument to the closing parenthesis.
   Result<std::string> python_arguments() {
     const auto literal_rule = [&](std::string schema) {
       return rules_.value_rule({.kind = GrammarValue::Kind::kPython,
@@ -117,7 +117,7 @@ class ArgumentGrammar {
       const std::string pair = "key \"=\" " + literal_rule("true");
       return fmt::format("({} (\",\" ws {})*)? \")\"", pair, pair);
     }
-    // `first`: the arguments from a property on, if no argument precedes them; `rest`: the same
+    // Both have the arguments from a property on: `first` if no argument precedes them, `rest`
     // after another argument.
     std::string rest;
     std::string first;
@@ -146,7 +146,7 @@ class ArgumentGrammar {
     return first.empty() ? "\")\"" : first + " \")\"";
   }
 
-  // The properties between their tags, in the order of the schema.
+  // Returns the EBNF of the properties between their tags, in the order of the schema.
   Result<std::string> tagged_arguments() {
     TextNotation notation = {.trim = field_.trim};
     const ArgumentTag* text_tag = nullptr;
@@ -207,7 +207,7 @@ class ArgumentGrammar {
     return out.empty() ? std::string("\"\"") : out;
   }
 
-  // Lines "key: value".
+  // Returns the EBNF of lines "key: value".
   Result<std::string> line_arguments() {
     const BodyFormat& body = field_.body;
     if (!body.value_parser.empty()) {

@@ -9,8 +9,8 @@
 namespace quire::server {
 
 // Returns the EBNF of arguments that fit the tool's schema, in the form of the field: from the end
-// of the opening to the start of the closing. In the form of a Python call it has the parenthesis
-// that closes the call. Error: a part of the schema cannot be written in this form.
+// of the opening form to the start of the closing form. For a Python call, the EBNF includes the
+// parenthesis that closes the call. Fails if a part of the schema cannot be written in this form.
 Result<std::string> arguments_ebnf(GrammarRules& rules, const TemplateField& field,
                                    const Tool& tool);
 

@@ -34,7 +34,7 @@ bool begins_with(const Form& form, std::string_view text) {
   return text.empty() || (first.kind == PartKind::kLiteral && first.text.starts_with(text));
 }
 
-// The form without the text that it begins with.
+// Returns the form without `text`, with which it begins.
 Form without(Form form, std::string_view text) {
   form.parts.front().text.erase(0, text.size());
   if (form.parts.front().text.empty()) form.parts.erase(form.parts.begin());
@@ -68,7 +68,7 @@ class CallGrammar {
  private:
   // --- Around the calls ---
 
-  // The texts that may stand between the parts of an output.
+  // Returns the rule of the texts that may occur between the parts of an output.
   std::string glue() {
     std::vector<std::string> drops;
     for (const Form& form : input_.calls.drop) {
@@ -112,7 +112,7 @@ class CallGrammar {
 
   struct Openings {
     std::vector<std::string> first = {};  // EBNF, up to the content
-    std::vector<std::string> bare = {};   // openings without literals: no list is open
+    std::vector<std::string> bare = {};   // openings without literals, which open no list
     std::vector<std::string> again = {};  // openings after other calls
     std::vector<std::string> next = {};   // within a list of calls
   };
@@ -179,7 +179,7 @@ class CallGrammar {
       has_end = has_end || end->ends;
     }
     const bool several = input_.several && !close->ends;
-    // A list: its first call, the next ones, and its end.
+    // Returns the EBNF of a list: its first call, further calls, and its end.
     const auto list = [&](const std::vector<std::string>& opened, bool needs_end) {
       std::string text = rules_.add_rule("first", fmt::format("{}", fmt::join(opened, " | ")));
       if (several && !calls.next.empty()) {
@@ -202,7 +202,7 @@ class CallGrammar {
     return text;
   }
 
-  // An object with the name and the arguments.
+  // Returns the rule of an object with the name and the arguments.
   std::string call_object(const TemplateField& field) {
     std::vector<Tool> tools;
     for (const Tool& tool : input_.tools) {

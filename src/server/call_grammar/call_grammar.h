@@ -19,7 +19,7 @@ struct CallGrammarInput {
   std::span<const Tool> tools;                  // not empty
   bool several = true;                          // several calls are allowed
   std::span<const TokenMarker> markers = {};    // the grammar requires these tokens
-  std::span<const int32_t> end_ids = {};        // that end the sequence
+  std::span<const int32_t> end_ids = {};        // tokens that end the sequence
   // The start of the first call's opening, which the output already has; the grammar begins after
   // it, without reasoning.
   std::string_view opened = {};
@@ -27,8 +27,8 @@ struct CallGrammarInput {
 
 // Returns the grammar of an output that is one or more calls, with arguments that fit the schemas,
 // and reasoning before them. The template's parser reads each such text as these calls. A value
-// that a format writes as plain text cannot have the texts that end it. Error: the template has
-// patterns, or a tool's name or schema cannot be written in its format.
+// that a format writes as plain text cannot contain the texts that end the value. Fails if the
+// template has patterns, or if a tool's name or schema cannot be written in its format.
 Result<GrammarSpec> call_grammar(const CallGrammarInput& input);
 
 }  // namespace quire::server

@@ -20,7 +20,7 @@ constexpr std::string_view kCommonRules =
     "ws ::= \"\" | \" \" | \"\\n\" [ \\t]{0,20} | \"\\n\\n\"\n"
     "key ::= [a-zA-Z_] [a-zA-Z0-9_]{0,63}\n";
 
-// Returns the EBNF of words. Empty if they could contain the byte that ends them.
+// Returns the EBNF of {any}; empty if the text could contain the byte that ends it.
 std::string any_text(const Form& form, size_t idx, bool in_id) {
   for (size_t i = idx + 1; i < form.parts.size(); ++i) {
     const FormPart& part = form.parts[i];
@@ -92,7 +92,6 @@ Sequence GrammarRules::literal(std::string_view text) {
   return out;
 }
 
-// Returns the EBNF of a form; none if it has a pattern. `name` is EBNF.
 std::optional<Sequence> GrammarRules::sequence(const Form& form, std::string_view name) {
   if (has_pattern(form)) return std::nullopt;
   Sequence out;
@@ -103,7 +102,7 @@ std::optional<Sequence> GrammarRules::sequence(const Form& form, std::string_vie
       in_id = part.kind == PartKind::kIdBegin;
     } else if (part.kind == PartKind::kLiteral) {
       const Sequence text = literal(part.text);
-      // White space alone before the end of the sequence is of no use.
+      // Omits white space if only the end of the sequence follows.
       const bool is_empty = text.ends && text.ebnf.empty() && i <= 1;
       if (is_empty) out.ebnf.clear();
       append_part(text.ebnf, out.ebnf);

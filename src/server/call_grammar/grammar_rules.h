@@ -1,4 +1,4 @@
-// The EBNF rules of a grammar while it is made.
+// Collects the EBNF rules of a grammar.
 #pragma once
 
 #include <cstdint>
@@ -20,27 +20,29 @@ namespace quire::server {
 // EBNF of a form.
 struct Sequence {
   std::string ebnf = {};
-  bool ends = false;  // with a token that ends the sequence, so nothing follows
+  bool ends = false;  // the last token ends the sequence, so nothing follows
 };
 
-// All texts and names of rules that it takes and returns are EBNF, unless their comment says
-// otherwise. Two rules, `ws` and `key`, always exist: bounded white space and a word.
+// All texts and names of rules in its interface are EBNF, unless a comment states otherwise. Two
+// rules always exist: `ws`, which is bounded white space, and `key`, which is a word.
 class GrammarRules {
  public:
-  // The grammar requires the tokens of `markers`; `end_ids` end the sequence. Both must outlive it.
+  // The grammar requires the tokens of `markers`, and `end_ids` end the sequence. Both must outlive
+  // this object.
   GrammarRules(std::span<const TokenMarker> markers, std::span<const int32_t> end_ids)
       : markers_(markers), end_ids_(end_ids) {}
 
   // Returns the EBNF of a plain text, with tokens in place of its markers.
   Sequence literal(std::string_view text);
-  // Returns the EBNF of a form with a name in its place; none if the form has a pattern.
+  // Returns the EBNF of a form with `name` in place of {name} and {key}; nullopt if the form has a
+  // pattern.
   std::optional<Sequence> sequence(const Form& form, std::string_view name);
 
   // Returns the name of a new rule, which begins with `kind`.
   std::string add_rule(std::string_view kind, std::string_view body);
-  // Returns the name of a rule for any text that has none of these plain texts.
+  // Returns the name of a rule for any text that contains none of `others`, which are plain texts.
   std::string text_without(const std::vector<std::string>& others);
-  // Returns the name of a rule for the value, whose name is not set.
+  // Sets value.rule, and returns this name of the value's rule. Equal values share a rule.
   std::string value_rule(GrammarValue value);
   // Adds a schema that no rule uses, so that compiling the grammar fails if it cannot be enforced.
   void check_schema(const Tool& tool, std::string schema);
@@ -54,8 +56,8 @@ class GrammarRules {
   GrammarSpec spec_ = {.kind = GrammarSpec::Kind::kComposed};
   std::string rules_;
   int num_rules_ = 0;
-  std::map<std::string, std::string> texts_;   // rules by what their texts do not have
-  std::map<std::string, std::string> values_;  // rules by their schema
+  std::map<std::string, std::string> texts_;   // rules of text_without(), by the excluded texts
+  std::map<std::string, std::string> values_;  // rules of value_rule(), by kind and texts
 };
 
 std::string alternatives(const std::vector<std::string>& texts);

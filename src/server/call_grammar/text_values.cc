@@ -22,8 +22,8 @@ using Object = simdjson::dom::object;
 constexpr int kMaxDepth = 16;
 constexpr size_t kMaxValues = 256;  // of one property
 
-// The bytes with which numbers, containers, true, false and None begin, and white space, as they
-// are written in a character class.
+// The first bytes of numbers, quoted strings, containers, true, false and None, and white space, in
+// the notation of a character class.
 constexpr std::string_view kOtherBeginnings =
     R"(\u002d0-9tTfFnN\u005b\u007b\u0022\u0020\u0009\u000a\u000d)";
 
@@ -40,7 +40,7 @@ class TextValues {
     } else {
       out_.push_back({.is_text = true, .ebnf = rules_.text_without(notation_.barred)});
     }
-    // Text that begins as another value would be read as that value.
+    // The parser would read a text that begins like another value as that value.
     if (has_text_ && has_json_ && !notation_.is_typed) {
       if (has_pattern_) {
         return cannot_write(
@@ -110,7 +110,7 @@ class TextValues {
     return add_types(object, schema);
   }
 
-  // A value that the schema gives.
+  // Adds a value of "const" or "enum".
   Status add_given(const Element& value) {
     std::string_view text;
     if (value.get(text)) {
@@ -169,7 +169,7 @@ class TextValues {
   }
   void add_json(const Element& schema) { add_json_text(part_of_schema(schema, root_)); }
 
-  // The schema with one of its types.
+  // Adds the schema with only one of its types.
   void add_json_of_type(const Object& object, std::string_view type) {
     std::string text = fmt::format("{{\"type\":\"{}\"", type);
     for (const auto& [key, member] : object) {
@@ -185,7 +185,8 @@ class TextValues {
     if (document.ok()) add_json(document->root());
   }
 
-  // Text between tags has no escapes, so a bounded string cannot have the bytes that begin its end.
+  // Text between tags has no escapes, so a string of bounded length cannot contain the first bytes
+  // of the barred texts.
   Status add_string(const Object& object) {
     std::string_view pattern;
     std::string_view format;
@@ -235,9 +236,9 @@ class TextValues {
   const Tool& tool_;
   const Element& root_;
   std::vector<TextValue> out_;
-  bool has_text_ = false;  // a string that is not given in whole
+  bool has_text_ = false;  // a form is a string that is not one fixed value
   bool has_pattern_ = false;
-  bool has_json_ = false;  // a value other than null that is not given in whole
+  bool has_json_ = false;  // a form is JSON other than null
   size_t num_visits_ = 0;
 };
 

@@ -15,15 +15,15 @@ namespace quire::server {
 
 struct Property {
   std::string_view name;
-  std::optional<simdjson::dom::element> schema;  // none: any value
+  std::optional<simdjson::dom::element> schema;  // nullopt: any value
   bool is_required = false;
 };
 
 // How a field's values end, and the white space around them.
 struct TextNotation {
-  std::vector<std::string> barred = {};  // texts that a value cannot have
+  std::vector<std::string> barred = {};  // texts that a value cannot contain
   Trim trim = Trim::kNone;
-  bool is_typed = false;  // each tag says whether its value is a string
+  bool is_typed = false;  // each tag states whether its value is a string
 };
 
 // One form of a value: plain text or JSON.

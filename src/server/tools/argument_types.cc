@@ -13,7 +13,7 @@ using Type = ArgumentTypes::Type;
 using Element = simdjson::dom::element;
 
 constexpr int kMaxDepth = 16;
-constexpr size_t kMaxVisits = 256;  // of one property: references can repeat
+constexpr size_t kMaxVisits = 256;  // schemas per property, because references can repeat
 
 uint8_t named_type(std::string_view name) {
   if (name == "string") return Type::kString;
@@ -153,7 +153,7 @@ std::string typed_value(std::string_view text, ArgumentTypes types) {
   if (is_number) {
     const bool is_whole = value.find_first_of(".eE") == std::string_view::npos;
     if (is_whole || types.has(Type::kNumber)) return std::string(value);
-    // JSON Schema counts 3.0 as an integer.
+    // In JSON Schema, 3.0 is an integer.
     const size_t dot = value.find('.');
     const bool has_zeros = dot != std::string_view::npos &&
                            value.find_first_not_of('0', dot + 1) == std::string_view::npos;

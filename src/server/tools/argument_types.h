@@ -8,7 +8,7 @@
 
 namespace quire::server {
 
-// A set of JSON types. Empty: the schema does not say.
+// A set of JSON types. Empty: the schema does not restrict the type.
 struct ArgumentTypes {
   enum Type : uint8_t {
     kString = 1,
@@ -22,7 +22,7 @@ struct ArgumentTypes {
   uint8_t bits = 0;
 
   bool has(Type type) const { return (bits & type) != 0; }
-  // Every text is a string.
+  // Returns whether every text is a string value.
   bool is_text() const { return bits == 0 || bits == kString; }
 };
 
@@ -31,7 +31,7 @@ struct ArgumentTypes {
 std::map<std::string, ArgumentTypes, std::less<>> argument_types(std::string_view schema);
 
 // Returns the JSON of a value that was written as plain text. A number keeps its digits. A text
-// that is of none of the types is a string.
+// that matches none of the types becomes a string.
 std::string typed_value(std::string_view text, ArgumentTypes types);
 
 // Returns the value as JSON if it is one whole object or array in JSON or Python notation, with

@@ -39,7 +39,7 @@ Pairs pairs_of_lines(const BodyFormat& format, std::string_view body) {
   return pairs;
 }
 
-// Returns the value's JSON; "" if it is not of the parser's kind.
+// Returns the value's JSON; "" if the parser cannot read the value.
 std::string value_of(std::string_view parser, std::string_view text, ArgumentTypes types) {
   if (parser.empty()) return typed_value(text, types);
   if (parser == "text") return typed_value(trimmed(text), {});
@@ -52,7 +52,7 @@ std::string value_of(std::string_view parser, std::string_view text, ArgumentTyp
     if (is_json_number(value)) return std::string(value);
     const std::string container = container_value(value);
     if (!container.empty() || !value.starts_with('"')) return container;
-    // A string is read as the item of a list.
+    // Reads a string as the item of a list, because container_value() reads only containers.
     std::string list = "[";
     list += value;
     const std::string item = container_value(list + "]");

@@ -11,8 +11,8 @@
 
 namespace quire::server {
 
-// Returns the arguments as a JSON object; nullopt if the text has none of the format, but is not
-// blank, or a value that its parser does not read.
+// Returns the arguments as a JSON object. nullopt: the text is not blank and has no argument in
+// this format, or the value parser cannot read a value.
 std::optional<std::string> body_arguments(
     const BodyFormat& format, std::string_view body,
     const std::map<std::string, ArgumentTypes, std::less<>>& types);

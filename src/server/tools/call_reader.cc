@@ -39,7 +39,7 @@ void CallReader::open(MessageWriter& out) {
   accept('{', out);
 }
 
-// An object with other keys is JSON content, not a call.
+// Returns false for a key that calls do not have: the object is then JSON content, not a call.
 bool CallReader::end_key() {
   part_ = Part::kNone;
   const auto is_usual_name = [](std::string_view key) {

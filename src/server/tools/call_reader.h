@@ -15,10 +15,10 @@ namespace quire::server {
 
 bool has_name(const std::vector<std::string>& names, std::string_view name);
 
-// Reads an object with a name and arguments, whose keys are those of `field` in any order. It also
-// accepts "parameters" for "arguments" and the reverse, and ids and "type". If the name is known,
-// reads the arguments alone. Writes the call as soon as it is recognized, and then its arguments as
-// they come.
+// Reads an object with a name and arguments, in any order, under the keys of `field`. Also accepts
+// "parameters" for "arguments" and the reverse, ids, and "type". If the name is known, reads only
+// the arguments. Writes the call as soon as it is recognized, and then its arguments as they
+// arrive.
 class CallReader {
  public:
   enum class Result { kMore, kDone, kNoCall };
@@ -28,19 +28,19 @@ class CallReader {
       : tool_names_(tool_names), field_(field), loose_(field.notation) {}
 
   void reset();
-  // The bytes pushed next are the arguments of this call, from their '{' on.
+  // Begins a call with a known name. The bytes pushed next are its arguments, from their '{' on.
   void reset(std::string_view name, std::string_view id);
   // Begins arguments that have no '{' of their own: f(a=1).
   void open(MessageWriter& out);
-  // Takes the bytes of the object from its '{' on. kNoCall: the object is no call, or `c` is not
-  // part of it.
+  // Takes the bytes of the object from its '{' on. kNoCall: the object is not a call, or `c` is not
+  // a part of the object.
   Result push(char c, MessageWriter& out);
   // Adds the closing brackets that are missing. Returns whether the value is whole then.
   bool close(MessageWriter& out);
-  bool is_written() const { return is_written_; }  // at least a part of the call
+  bool is_written() const { return is_written_; }  // the begin of the call is written
   bool has_begun() const { return scanner_.depth() > 0; }
   bool in_string() const { return scanner_.in_string(); }
-  // Whether the string that is open has delimiters of its own.
+  // Returns whether a string with its own delimiters is open.
   bool in_delimited() const { return loose_.in_delimited(); }
   bool has_whole_arguments() const { return scanner_.done() || has_arguments_; }
 
@@ -65,7 +65,7 @@ class CallReader {
   Key key_ = Key::kOther;
   std::string text_;            // the key or name that is being read
   std::string name_;            // empty until it is read
-  std::string id_;              // that the model wrote
+  std::string id_;              // the id that the model wrote; empty: none
   std::string held_arguments_;  // arguments that came before the name
   bool is_written_ = false;
   bool has_arguments_ = false;
@@ -81,7 +81,8 @@ class ForcedParser {
 };
 
 // Parses [{"name": …, "parameters": {…}}, …]. If the text ends before a call is recognized, or
-// within a held call, the text of this call is content, for the first call with the list's start.
+// within a held call, the text of this call becomes content; for the first call, this includes the
+// start of the list.
 class ForcedCalls final : public ForcedParser {
  public:
   explicit ForcedCalls(const std::vector<std::string>& tool_names) : reader_(tool_names, field_) {}
@@ -94,7 +95,7 @@ class ForcedCalls final : public ForcedParser {
 
   ArrayState state_ = ArrayState::kBetween;
   bool has_calls_ = false;
-  std::string text_;  // of the object, and of the list before the first one
+  std::string text_;  // the text of the object; for the first one, also the list's start
   TemplateField field_;
   CallReader reader_;
 };

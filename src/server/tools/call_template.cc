@@ -15,7 +15,7 @@ using PartKind = FormPart::Kind;
 constexpr std::string_view kName = "call.function.name";
 constexpr std::string_view kArguments = "(call.function.arguments or {})";
 
-// An expression that writes the text. Text outside of expressions could open one.
+// Returns an expression that writes the text. As plain template text, it could open an expression.
 std::string literal_source(std::string_view text) {
   if (text.empty()) return {};
   std::string out = "{{ '";
@@ -38,8 +38,8 @@ std::string as_json(std::string_view expression) {
   return written(std::string(expression) + " | tojson");
 }
 
-// The form with this expression in place of a name, without white space and other text that it
-// allows.
+// Returns the source of a form, with the expression `name` in place of the name. Omits the optional
+// white space and text that the form allows.
 std::string form_source(const Form& form, std::string_view name) {
   std::string out;
   for (const FormPart& part : form.parts) {
@@ -61,7 +61,7 @@ std::string first_form(const std::vector<Form>& forms, std::string_view name) {
   return form == nullptr ? std::string() : form_source(*form, name);
 }
 
-// `text` for a value that is a string, `other` for another one.
+// Returns a source that writes `text` if the value is a string, and `other` otherwise.
 std::string by_type(std::string_view text, std::string_view other) {
   return fmt::format("{{% if value is string %}}{}{{% else %}}{}{{% endif %}}", text, other);
 }

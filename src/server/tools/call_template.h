@@ -8,8 +8,8 @@
 namespace quire::server {
 
 // Returns the source of a chat template that writes the variable `calls`, a list of an assistant's
-// tool_calls, as a model of this dialect does. Its literals are the dialect's, so only they can
-// become control tokens. Empty: a pattern opens the calls or reads their arguments.
+// tool_calls, in this dialect. Its only literals are the dialect's, so only these can become
+// control tokens. Empty: a pattern opens the calls or reads their arguments.
 std::string call_template(const ResponseTemplate& dialect);
 
 }  // namespace quire::server

@@ -1,4 +1,4 @@
-// The dialects in which a model writes its tool calls and its reasoning.
+// Chooses the dialects in which a model writes its tool calls and its reasoning.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace quire::server {
 
 // The dialect of the tool calls, or of the reasoning, and why it was chosen.
 struct DialectChoice {
-  std::string name = {};    // a built-in dialect; empty: none, or checkpoint_template
+  std::string name = {};    // a built-in dialect; empty: checkpoint_template, or none
   std::string reason = {};  // why it was chosen, for the log
   std::shared_ptr<const ResponseTemplate> checkpoint_template = {};  // null: not used
 

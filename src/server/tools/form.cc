@@ -26,15 +26,15 @@ constexpr std::array<std::pair<std::string_view, Kind>, 6> kPlaceholders = {{
     {"{/id}", Kind::kIdEnd},
 }};
 
-// No name has the byte 0xFF, with which the code of a marker begins (marker_codes.h).
+// The byte 0xFF is excluded, because the code of a marker begins with it (marker_codes.h).
 bool is_name_byte(char c) {
   constexpr std::string_view kOthers = "<>()[]{}\"'`,;=|\xff";
   return static_cast<unsigned char>(c) > 0x20 && c != '\x7f' &&
          kOthers.find(c) == std::string_view::npos;
 }
 
-// The first byte of the next literal, which ends the placeholder before it; 0 if there is none. A
-// name ends at white space anyway.
+// Returns the first byte of the next literal, which ends the placeholder before it; 0: there is no
+// literal, and only a byte that names cannot have, such as white space, ends a name.
 char end_of_placeholder(const Form& form, size_t idx) {
   for (size_t i = idx + 1; i < form.parts.size(); ++i) {
     const FormPart& part = form.parts[i];
@@ -189,7 +189,7 @@ Form after_space(Form form) {
 }
 
 FormMatch match_form(const Form& form, std::string_view text, bool is_end) {
-  // Most texts differ in their first byte.
+  // A quick test, because most texts differ from the form in their first byte.
   if (!form.parts.empty() && !text.empty()) {
     const FormPart& first = form.parts.front();
     const bool has_literal = first.kind == Kind::kLiteral && !first.text.empty();
@@ -199,7 +199,7 @@ FormMatch match_form(const Form& form, std::string_view text, bool is_end) {
 }
 
 bool can_hold(const Form& form, std::string_view name) {
-  std::string text;  // other placeholders are empty
+  std::string text;  // with other placeholders empty
   for (const FormPart& part : form.parts) {
     if (part.kind == Kind::kLiteral) text += part.text;
     if (part.kind == Kind::kName || part.kind == Kind::kKey) text += name;

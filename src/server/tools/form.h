@@ -25,20 +25,20 @@ struct FormPart {
     kPattern,  // its groups "name" and "id" are the tool's name and the call's id
   };
   Kind kind = Kind::kLiteral;
-  std::string text = {};  // of a literal
+  std::string text = {};  // the text of a literal
   std::shared_ptr<const TextPattern> pattern = {};
 };
 
-// A text with placeholders, such as "<function={name}>". A placeholder ends at the first byte that
-// equals the first byte of the next literal, and {name} also at a byte that no name has. So
-// matching needs no backtracking, but a placeholder cannot hold that byte.
+// A text with placeholders, such as "<function={name}>". A placeholder ends where the first byte of
+// the next literal occurs, and {name} also at a byte that names cannot have. So matching needs no
+// backtracking, but the text of a placeholder cannot contain that first byte.
 struct Form {
   std::vector<FormPart> parts = {};
 };
 
 // Fails if the text has more than 256 bytes.
 Result<Form> parse_form(std::string_view text);
-// A form that is one literal; braces in it have no meaning.
+// Returns a form that is one literal, in which braces have no meaning.
 Form literal_form(std::string_view text);
 Result<Form> pattern_form(std::string_view pattern);
 // Returns whether a match of the form has a tool's name.
@@ -46,7 +46,7 @@ bool names_tool(const Form& form);
 bool has_pattern(const Form& form);
 // Returns the first literal of a form, or "" if the form has no literal.
 std::string_view first_literal(const Form& form);
-// The form with optional white space before it.
+// Returns the form with optional white space before it.
 Form after_space(Form form);
 
 using Match = TextPattern::Result;

@@ -80,8 +80,8 @@ bool LooseJson::translate(char c, const JsonScanner& json) {
         pending_ += c;
         return pending_.size() <= kMaxWordBytes;
       }
-      // The byte after the word depends on the state that the word leads to. Within the outermost
-      // level of a call both are known: a key is followed by its sign, a value by its end.
+      // Ends the word first, because the meaning of `c` depends on the state after the word. At the
+      // outermost level of a Python call, '=' must follow a key, and ',' or ')' a value.
       if (!flush_word()) return false;
       if (is_json_space(c)) return true;
       if (notation_->python && json.depth() == 1) {
@@ -98,7 +98,7 @@ bool LooseJson::translate(char c, const JsonScanner& json) {
   return json.in_string() ? push_in_string(c) : push_outside(c, json);
 }
 
-// Searches for the end of a string with delimiters of its own.
+// Searches for the end of a string with its own delimiters.
 void LooseJson::push_delimited(char c) {
   const std::string& close = notation_->string_delims[delim_].second;
   pending_ += c;
@@ -176,13 +176,13 @@ void LooseJson::end_code_unit() {
   }
 }
 
-// Replaces the first half of a pair that lacks the second one.
+// Writes U+FFFD in place of the first half of a pair, if its second half did not follow.
 void LooseJson::end_pair() {
   if (!high_surrogate_.empty()) output_ += kReplacement;
   high_surrogate_.clear();
 }
 
-// The escape is invalid: its backslash becomes text.
+// Ends an invalid escape: its backslash becomes text.
 bool LooseJson::end_escape(char c) {
   end_pair();
   output_ += "\\\\";

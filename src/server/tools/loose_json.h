@@ -13,8 +13,9 @@ namespace quire::server {
 
 // How a value's text differs from JSON.
 struct JsonNotation {
-  bool unquoted_keys = false;  // and string values that are words without quotes: {unit:celsius}
-  // Python's literals. The text begins within the parentheses of a call: name=value, name=value)
+  bool unquoted_keys = false;  // keys and string values may be unquoted words: {unit:celsius}
+  // Values are Python literals. The text begins after the opening parenthesis of a call:
+  // name=value, name=value)
   bool python = false;
   // Pairs of texts that delimit a string without escapes.
   std::vector<std::pair<std::string, std::string>> string_delims = {};
@@ -86,7 +87,7 @@ class LooseJson {
   bool word_is_key_ = false;
   size_t delim_ = 0;            // the open string's pair in string_delims
   std::string pending_;         // an escape, a word or a part of a delimiter
-  std::string high_surrogate_;  // its escape, until the second half follows
+  std::string high_surrogate_;  // the escape of a pair's first half, until the second half follows
   std::string output_;
 };
 

@@ -1,4 +1,4 @@
-// Searches for one fixed text in text that arrives in pieces.
+// Searches for a fixed text (the marker) in a text that arrives in pieces.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// Markers that are single tokens of the tokenizer, told apart from text that spells them.
+// Distinguishes markers that are single tokens of the tokenizer from text that spells them.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 namespace quire::server {
 
 // Within a parser, a marker that arrived as one token is two bytes: 0xFF, which UTF-8 never has,
-// and the marker's number. The forms of a template have the same bytes in place of such markers,
-// so a text that spells one does not match. Without such markers all texts stay as they are.
+// and the marker's number. The forms of a template have the same bytes in place of such markers, so
+// a text that spells a marker does not match. Without such markers, all texts stay as they are.
 class MarkerCodes {
  public:
   static constexpr char kLead = '\xff';
 
   MarkerCodes() = default;
-  // Later markers than the first 250 are recognized as text.
+  // Markers after the first 250 are recognized as text.
   explicit MarkerCodes(std::vector<TokenMarker> markers);
 
   // Recognizes all markers as text from now on.
@@ -28,11 +28,11 @@ class MarkerCodes {
   std::string encode_literal(std::string_view literal) const;
   // Appends a token whose part of the visible text is `text`.
   void append_token(std::string& out, int32_t token_id, std::string_view text) const;
-  // Makes text safe: it has no codes then.
+  // Appends text that is not a token. A byte 0xFF in it does not become a code.
   void append_text(std::string& out, std::string_view text) const;
-  // Returns the visible text: hidden markers are left out, and the others have their text.
+  // Returns the visible text: hidden markers are omitted, and other markers have their text.
   std::string decode(std::string_view text) const;
-  // Bytes of the unit at the start of the text: a byte or a code.
+  // Returns the number of bytes of the unit at the start of the text: 1, or 2 for a code.
   size_t unit(std::string_view text) const {
     return !empty() && text.size() > 1 && text[0] == kLead ? 2 : 1;
   }

@@ -27,7 +27,7 @@ void MessageWriter::write_content(std::string_view text) {
 }
 
 void MessageWriter::content(std::string_view text) {
-  // A model that writes only white space must not use memory without bound.
+  // The bound limits the memory if a model writes only white space.
   constexpr size_t kMaxSpaces = 256;
   for (size_t i = 0; at_boundary_ && i < text.size(); ++i) {
     if (is_json_space(text[i]) && spaces_.size() < kMaxSpaces) {
@@ -43,7 +43,7 @@ void MessageWriter::content(std::string_view text) {
 }
 
 std::string MessageWriter::next_id(std::string_view written) {
-  constexpr size_t kMaxWrittenIds = 256;  // further ids are made, so that a search stays short
+  constexpr size_t kMaxWrittenIds = 256;  // bounds the search below; later ids are made
   constexpr size_t kShortId = 9;
   const bool is_valid =
       !short_ids_ || (written.size() == kShortId && std::ranges::all_of(written, is_alphanumeric));

@@ -1,4 +1,4 @@
-// Collects the delta of one OutputParser::feed().
+// Collects the deltas of one call of OutputParser::feed().
 #pragma once
 
 #include <cstdint>
@@ -30,24 +30,24 @@ class MessageWriter {
   // following text is known. It is dropped if a call follows, and at the end of a message that has
   // a call.
   void content(std::string_view text);
-  // `id` is the id that the model wrote. One is made if it is empty, was used before or is not
-  // valid (short_ids), or if the model has written many.
+  // `id` is the id that the model wrote. The writer makes another id if `id` is empty, was used
+  // before or is not valid (short_ids), or if the model has written 256 ids.
   void begin_call(std::string_view name, std::string_view id = {});
   void arguments(std::string_view text);
-  // Ends the open call and writes it if it was held and is whole. Returns whether the text of the
-  // call is content instead: no call was begun, or a held one is cut.
+  // Ends the open call, and writes a held call if it is whole. Returns whether the caller must
+  // write the text of the call as content: no call was begun, or a held call is cut.
   bool end_call(bool is_whole);
-  // Whether the open call is held, so that its text is needed in case it is cut.
+  // Returns whether the open call is held. Its text must then be kept until it is whole.
   bool holds_call() const { return held_.has_value(); }
   void finish();
   MessageDeltas take() { return std::exchange(deltas_, {}); }
-  // Whether there is a call and only white space precedes the first one.
+  // Returns whether there is a call and only white space precedes the first call.
   bool begins_with_call() const { return begins_with_call_; }
 
  private:
   struct HeldCall {
     std::string name;
-    std::string id;  // that the model wrote
+    std::string id;  // the id that the model wrote
     std::string arguments = {};
   };
   // In the order of a delta's parts (MessageDelta).
@@ -66,7 +66,7 @@ class MessageWriter {
   bool holds_calls_;
   std::vector<std::string> held_tools_;
   std::optional<HeldCall> held_;
-  bool is_open_ = false;  // a call
+  bool is_open_ = false;  // a call has begun and not ended
   int num_calls_ = 0;
   bool at_boundary_ = true;
   bool begins_with_call_ = false;

@@ -17,7 +17,7 @@ namespace quire::server {
 struct OutputBlock {
   enum class Kind { kReasoning, kText, kToolCall };
   Kind kind = Kind::kText;
-  std::string text = {};  // of a tool call: its arguments
+  std::string text = {};  // for a tool call, its arguments
   std::string call_id = {};
   std::string call_name = {};
   bool is_cut = false;  // the arguments of a call end before they are whole
@@ -65,7 +65,7 @@ class OutputBlocks {
   }
 
   const std::vector<OutputBlock>& blocks() const { return blocks_; }
-  // Whether there are calls, and all of them are whole.
+  // Returns whether there are calls, and all of them are whole.
   bool calls_tools() const {
     const auto is_call = [](const OutputBlock& block) {
       return block.kind == OutputBlock::Kind::kToolCall;
@@ -98,7 +98,7 @@ class OutputBlocks {
   }
 
   std::vector<OutputBlock> blocks_;
-  bool has_cut_call_ = false;  // also one that is text
+  bool has_cut_call_ = false;  // includes a held call that became text
 };
 
 }  // namespace quire::server

@@ -15,7 +15,7 @@
 namespace quire::server {
 namespace {
 
-// An output whose content a grammar has forced to be calls.
+// Parses an output whose content a grammar has forced to be calls.
 class ForcedOutput final : public OutputParser {
  public:
   ForcedOutput(std::shared_ptr<const ParserPlan> plan, const OutputParserConfig& config)
@@ -93,8 +93,8 @@ std::string_view without_space_at_end(std::string_view text) {
   return text;
 }
 
-// White space, words and single signs are no markers, although some tokenizers add them as tokens:
-// a model may write them by other tokens too.
+// White space, words and single signs are not markers, although some tokenizers have added tokens
+// for them, because a model may also write them with other tokens.
 bool is_like_marker(std::string_view text) {
   const bool has_space = std::ranges::any_of(text, is_json_space);
   const bool has_bounds = text.find_first_of("<[|") != std::string_view::npos ||

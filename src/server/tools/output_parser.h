@@ -54,8 +54,8 @@ struct ParsedMessage {
   bool has_cut_call = false;
 };
 
-// The cause of a text's end: the model, or a token limit or stop string. Closing brackets that the
-// end of a text lacks are added only if the model ended it.
+// The cause of a text's end: the model, or a token limit or stop string (kCut). Missing closing
+// brackets are added only if the model ended the text.
 enum class TextEnd : uint8_t { kModel, kCut };
 
 // Parses the text of one sequence in pieces of any size; the joined deltas do not depend on the
@@ -71,7 +71,7 @@ class OutputParser {
   virtual ~OutputParser() = default;
   virtual MessageDeltas feed(std::string_view text) = 0;
   // Takes an added token of the tokenizer. `text` is its part of the visible text, which is empty
-  // for a hidden one.
+  // for a hidden token.
   virtual MessageDeltas feed_token(int32_t token_id, std::string_view text) = 0;
   // Ends the text and returns what was held back.
   virtual MessageDeltas finish(TextEnd end) = 0;

@@ -14,7 +14,7 @@ using Target = TemplateField::Target;
 
 }  // namespace
 
-// Collects the best of several forms.
+// Keeps the best match of several forms.
 struct ParserPlan::Search {
   const ParserPlan& plan;
   std::string_view text;
@@ -58,7 +58,7 @@ ParserPlan::ParserPlan(const OutputParserConfig& config)
   if (reasoning != nullptr) add(*reasoning, false, true);
   if (calls != nullptr) add(*calls, has_calls, false);
   if (calls != nullptr) short_ids_ = calls->short_ids;
-  // Patterns see the text as it is.
+  // Patterns match plain text, without codes, so markers are then recognized as text.
   const bool has_patterns = std::ranges::any_of(fields_, [](const TemplateField& field) {
     return std::ranges::any_of(field.open, has_pattern) ||
            std::ranges::any_of(field.close, has_pattern);
@@ -73,7 +73,7 @@ ParserPlan::ParserPlan(const OutputParserConfig& config)
   for (const Form& form : drop_) add_first_byte(form);
 }
 
-// Each form begins with a literal or a pattern.
+// The form begins with a literal or a pattern.
 void ParserPlan::add_first_byte(const Form& form) {
   const FormPart& part = form.parts.front();
   const int byte = part.pattern != nullptr ? part.pattern->first_byte()
@@ -126,7 +126,8 @@ std::string_view ParserPlan::schema(std::string_view tool_name) const {
   return idx < schemas_.size() ? std::string_view(schemas_[idx]) : std::string_view();
 }
 
-// A JSON object must follow, or the end of a call without arguments.
+// Returns whether the content of a call can begin with `rest`: a JSON object must follow, or the
+// end of a call without arguments.
 Match ParserPlan::begins_content(const TemplateField& field, std::string_view rest,
                                  bool is_end) const {
   const bool is_json = field.content == Content::kCallObject ||

@@ -1,4 +1,4 @@
-// The fields of a dialect that a parser looks for in one output, ready to be matched.
+// The fields of the dialects of one request, in the form in which a parser matches them.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ struct Preceding {
   const TemplateField* after_call = nullptr;  // a call of this field came directly before
 };
 
-// Thread-safe, because it does not change.
+// Thread-safe, because the plan does not change after its construction.
 class ParserPlan {
  public:
   explicit ParserPlan(const OutputParserConfig& config);
@@ -43,7 +43,7 @@ class ParserPlan {
   std::string_view schema(std::string_view tool_name) const;
   const TemplateField* reasoning() const { return reasoning_; }  // null: none
 
-  // Returns what begins at the start of `text`. The longest form wins.
+  // Returns the field that begins at the start of `text`, by the longest form that matches.
   FieldMatch find(std::string_view text, bool is_end, const Preceding& before) const;
   // Does the same for calls within reasoning.
   FieldMatch find_call(std::string_view text, bool is_end) const;
@@ -52,7 +52,7 @@ class ParserPlan {
   // Returns whether a form that may open anywhere can begin with the byte `c`. Forms that open only
   // at the start or after a call are not counted.
   bool may_begin(char c) const { return may_begin_[static_cast<unsigned char>(c)]; }
-  // Returns whether the call may end at the start of `text`, or another one begins there.
+  // Returns whether the call may end at the start of `text`, or another call begins there.
   Match ends_call(const TemplateField& field, std::string_view text, bool is_end) const;
 
  private:

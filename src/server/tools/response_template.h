@@ -2,14 +2,14 @@
 //
 // The format is version 1 of the "response_template" of Hugging Face's tokenizer_config.json.
 // Quire's own files (src/server/dialects) add these keys:
-//   about                   for people, such as "Granite 3: a JSON list after a marker."
+//   about                   a description, such as "Granite 3: a JSON list after a marker."
 //   names, reasoning_names  the names that select the template; the first is the one in logs
 //   detect                  {"all": […], "none": […], "priority": n}: chosen if the chat template
 //                           has all and none of these texts; the highest priority wins
 //   detect_reasoning        the same, for the reasoning
 //   short_ids               true: the id of a call has nine characters, letters or digits
-//   drop                    markers that are no part of the content
-// In a field, texts with placeholders (form.h) in place of the format's patterns:
+//   drop                    markers that are not a part of the content
+// A field may have texts with placeholders (form.h) in place of the format's patterns:
 //   open_forms   open it
 //   start_forms  open it only at the start of the output, or after the reasoning
 //   next_forms   open it only after a call of this field
@@ -42,13 +42,13 @@ struct ArgumentTag {
 
 enum class Trim : uint8_t { kNone, kNewline, kSpace };
 
-// How arguments are read from their whole text: by a pattern, otherwise in lines "key: value".
+// How arguments are read from their whole text: by a pattern, or without one in lines "key: value".
 struct BodyFormat {
   std::shared_ptr<const TextPattern> tag_pattern = {};
   bool merges = false;  // a repeated key gets the list of its values; otherwise the last value
   std::string line_sep = "\n";
   std::string kv_sep = ":";
-  std::string value_parser = {};  // empty: by the tool's schema
+  std::string value_parser = {};  // empty: the tool's schema gives the types
 };
 
 struct TemplateField {

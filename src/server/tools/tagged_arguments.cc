@@ -36,11 +36,11 @@ void ArgumentWriter::begin(std::string prefix, ArgumentTypes types, Trim trim) {
 
 void ArgumentWriter::push(std::string_view text, MessageWriter& out) {
   held_ += text;
-  if (held_.size() > kMaxHeldBytes) is_string_ = true;  // too long to be read as a whole
+  if (held_.size() > kMaxHeldBytes) is_string_ = true;  // too long to wait for its end
   if (is_string_) stream(out);
 }
 
-// Writes the held text but white space at its end, which may be the notation's.
+// Writes the held text without white space at its end, which may belong to the notation.
 void ArgumentWriter::stream(MessageWriter& out) {
   std::string_view text = held_;
   if (!has_begun_) {
@@ -110,7 +110,7 @@ void TaggedArguments::finish_call(Result result, MessageWriter& out) {
   out.arguments(keys_.empty() ? "{}" : "}");
 }
 
-// Returns whether reading can go on.
+// Reads between two values. Returns whether the reading can continue with this text.
 bool TaggedArguments::read_between(std::string_view text, bool is_end, size_t& num_read,
                                    MessageWriter& out) {
   bool is_undecided = false;
@@ -130,7 +130,7 @@ bool TaggedArguments::read_between(std::string_view text, bool is_end, size_t& n
   }
   if (is_undecided) return false;
   num_read = length;
-  // A part of a tag at the end of the text is what is left of it.
+  // The call is cut if a limit ended the text before the next tag, or within it.
   const bool is_cut =
       is_end && (trimmed(text).empty() ? is_cut_ : follows(text, false) == Match::kMore);
   if (length > 0 || (is_written_ && !is_cut)) {
@@ -198,7 +198,7 @@ TaggedArguments::End TaggedArguments::end_of_value(std::string_view text, bool i
     return {.result = match, .length = begin.size()};
   }
   if (tag_->close.starts_with(begin)) return {.result = Match::kMore};
-  // The tag is missing: the call ends, or its next argument begins.
+  // The closing tag may be missing: the call ends, or its next argument begins.
   if (!field_.close.empty()) {
     const Match match = match_form(field_.close.front(), text, is_end).result;
     if (match != Match::kNo) return {.result = match};

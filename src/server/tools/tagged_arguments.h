@@ -13,7 +13,7 @@
 
 namespace quire::server {
 
-// Writes one argument as a member of a JSON object. A string is written as it comes, any other
+// Writes one argument as a member of a JSON object. Writes a string while it arrives, and any other
 // value once it is whole.
 class ArgumentWriter {
  public:
@@ -34,7 +34,8 @@ class ArgumentWriter {
 };
 
 // Reads <parameter=key>value</parameter>… up to the form that closes the call. A tag that closes a
-// value counts only if another argument or the end of the call follows: a value may have its text.
+// value counts only if another argument or the end of the call follows, because a value may contain
+// the text of the tag.
 class TaggedArguments {
  public:
   enum class Result { kMore, kDone, kNoCall };
@@ -70,8 +71,8 @@ class TaggedArguments {
   std::string name_;
   std::string id_;
   std::map<std::string, ArgumentTypes, std::less<>> types_;
-  std::set<std::string, std::less<>> keys_;  // that were written
-  const ArgumentTag* tag_ = nullptr;         // of the open value
+  std::set<std::string, std::less<>> keys_;  // the keys that were written
+  const ArgumentTag* tag_ = nullptr;         // the tag of the open value; null: none is open
   bool is_repeated_ = false;                 // the open value's key was written before
   ArgumentWriter value_;
   bool is_written_ = false;

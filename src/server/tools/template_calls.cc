@@ -45,7 +45,8 @@ void TemplateParser::end_arguments(bool is_whole) {
   if (out_.end_call(is_whole)) out_.content(plan_->codes().decode(text));
 }
 
-// The form that opened the call was the whole of it, or the text of the call is no call.
+// Ends a call whose arguments are missing, invalid or cut. Text of the call that is not written yet
+// becomes content.
 void TemplateParser::fail_call() {
   end_arguments(false);
   state_ = State::kText;
@@ -101,7 +102,8 @@ bool TemplateParser::step_object() {
   return false;
 }
 
-// The next byte is no part of the object. The reader must not see it twice.
+// Ends the object, because the next byte is not a part of it. The byte must not be pushed to the
+// reader again.
 bool TemplateParser::end_object() {
   const bool is_empty =
       !reader_->is_written() && field_->content == TemplateField::Content::kArguments;

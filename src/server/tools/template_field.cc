@@ -109,7 +109,7 @@ Status read_content_args(Object field, TemplateField& out) {
   return {};
 }
 
-// The x of "{content.x}" or, for each item of a list, of "{x}"; "" if the text has another form.
+// Returns the x of "{content.x}" or, for each item of a list, of "{x}"; "" for any other text.
 std::string_view placeholder(std::string_view text, bool each) {
   const std::string_view prefix = each ? "{" : "{content.";
   if (!text.starts_with(prefix) || !text.ends_with('}')) return {};
@@ -157,7 +157,7 @@ Form join(const Form& first, std::string_view middle, const Form& last) {
   return form;
 }
 
-// A list of calls within one field: "[" opens the first, "," the next, "]" ends it.
+// Makes the field a list of calls: "[" opens the first call, "," the next, and "]" ends the list.
 void expand_list(TemplateField& field, std::string_view item) {
   for (Form& form : field.open) form = join(form, fmt::format("{{ws}}[{{ws}}{}", item), {});
   field.next.push_back(join({}, fmt::format("{{ws}},{{ws}}{}", item), {}));

@@ -116,7 +116,8 @@ bool TemplateParser::step_text() {
       if (match.result == Match::kYes) open(match);
       return match.result == Match::kYes;
     }
-    // White space keeps the places that forms with white space before them have already tried.
+    // White space does not count as content. The forms that may follow it were already tried where
+    // it begins, because these forms include the white space before them.
     has_content_ = has_content_ || !is_json_space(buffer_[at]);
     before_ = {};
     at = after_unit(at);
@@ -125,7 +126,7 @@ bool TemplateParser::step_text() {
   return false;
 }
 
-// Returns whether the text is what a limit has left of the end of a list of calls.
+// Returns whether the text is an incomplete end of a list of calls, which a limit has cut.
 bool TemplateParser::is_cut_ending(std::string_view text) const {
   return before_.after_call != nullptr &&
          std::ranges::any_of(before_.after_call->end, [&](const Form& form) {
@@ -189,7 +190,8 @@ void TemplateParser::write_text(std::string_view text) {
   if (field_->target == Target::kContent) out_.content(text);
 }
 
-// Writes the text without white space at the start; that at the end waits for what follows.
+// Writes the text without white space at the region's start. Holds white space at the end of the
+// text until more text follows.
 void TemplateParser::write_stripped(std::string_view text) {
   pending_space_ += text;
   std::string_view held = pending_space_;
@@ -234,7 +236,8 @@ bool TemplateParser::end_region(size_t num_bytes) {
   return true;
 }
 
-// The text ends within the region.
+// Ends the region at the end of the text. Among the first places at which a call may begin, the
+// first with a whole call ends the region before it.
 bool TemplateParser::finish_region() {
   constexpr size_t kMaxTrials = 8;
   for (size_t i = 0; i < std::min(calls_.size(), kMaxTrials); ++i) {
@@ -246,7 +249,7 @@ bool TemplateParser::finish_region() {
   return false;
 }
 
-// Parses the rest on trial.
+// Returns whether a whole call begins at `place`, by a trial parse of the rest.
 bool TemplateParser::is_call_at(size_t place) const {
   OutputParserConfig config;
   config.make_id = [] { return std::string(24, '0'); };

@@ -1,4 +1,4 @@
-// The interpreter of response templates: a state machine that is fed with pieces of text.
+// Interprets response templates: a state machine that takes pieces of text.
 #pragma once
 
 #include <cstddef>
@@ -76,17 +76,17 @@ class TemplateParser final : public OutputParser {
   std::string buffer_;  // with the codes of markers; everything before pos_ is done
   size_t pos_ = 0;
   bool is_end_ = false;
-  TextEnd end_ = TextEnd::kModel;  // of the text, once is_end_ is set
-  bool is_trial_ = false;          // of a call within reasoning, so it makes no further trials
+  TextEnd end_ = TextEnd::kModel;  // the cause of the text's end, once is_end_ is set
+  bool is_trial_ = false;          // tries a call within reasoning, and makes no further trials
   State state_ = State::kText;
   Preceding before_ = {.is_start = true, .may_reason = true};
   bool has_content_ = false;  // content or a call
   bool has_reasoning_ = false;
 
-  const TemplateField* field_ = nullptr;  // of the open region or call
-  std::string call_name_;                 // of a body
+  const TemplateField* field_ = nullptr;  // the field of the open region or call
+  std::string call_name_;                 // the name of the call in kBody
   std::string call_id_;
-  bool has_text_ = false;      // the region's field has text
+  bool has_text_ = false;      // text of the region was written
   std::string pending_space_;  // white space of a region, written only if text follows
   // In a region or a body: the text before this place was searched for its end.
   size_t scanned_ = 0;
@@ -94,7 +94,8 @@ class TemplateParser final : public OutputParser {
   // ends before the reasoning is closed. The text from the first offset on is held.
   std::vector<size_t> calls_;
 
-  // The text of a call that is not written yet; it may be no call, or a held call that is cut.
+  // The text of a call that is not written yet. It becomes content if it turns out not to be a
+  // call, or if it is a held call that is cut.
   std::string held_;
   std::optional<CallReader> reader_;
   std::optional<TaggedArguments> tags_;

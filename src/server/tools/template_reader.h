@@ -32,7 +32,7 @@ enum class FormKind : uint8_t { kForm, kLiteral, kPattern };
 Status add_forms(simdjson::dom::object object, std::string_view key, FormKind kind, Space space,
                  std::vector<Form>& forms);
 
-// Reads one of "fields". A name may have a suffix after a dot: "tool_calls.named".
+// Reads one member of "fields". A name may have a suffix after a dot: "tool_calls.named".
 Result<TemplateField> read_field(std::string_view name, const simdjson::dom::element& value);
 
 }  // namespace quire::server

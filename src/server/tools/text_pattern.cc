@@ -110,7 +110,7 @@ bool TextPattern::has_group(std::string_view name) const {
   return std::ranges::find(groups_, name, &decltype(groups_)::value_type::first) != groups_.end();
 }
 
-// Reads PCRE2's pairs of places. \K can put a match's start after its end.
+// Reads PCRE2's pairs of offsets. A pattern with \K can have a match whose start is after its end.
 TextPattern::Found TextPattern::read_match(std::string_view text, const size_t* ends) const {
   if (ends[0] >= ends[1]) return {};
   Found found{.result = Result::kYes, .begin = ends[0], .end = ends[1]};
@@ -132,7 +132,7 @@ TextPattern::Found TextPattern::match(std::string_view text, bool is_end) const 
   uint32_t options = PCRE2_ANCHORED | PCRE2_NOTBOL | PCRE2_NOTEMPTY;
   if (!is_end || !is_whole) options |= PCRE2_PARTIAL_HARD;
   const int count = code_->run(text, 0, options, data.get());
-  // A match that needs more than the window is none.
+  // A match that needs more text than the window does not count.
   if (count == PCRE2_ERROR_PARTIAL) {
     return {.result = is_whole ? Result::kMore : Result::kNo};
   }

@@ -12,10 +12,10 @@
 
 namespace quire::server {
 
-// A compiled pattern. A search is bounded: it takes at most 10,000 steps at one place and sees at
-// most 4 KiB of text from there on, or the whole text given to find(). A search that reaches the
-// bound finds nothing. Works on bytes, so \w has the letters of ASCII. ^ and lookbehind do not see
-// the text before the place. Thread-safe.
+// A compiled pattern. A search is bounded: it takes at most 10,000 steps at one place, and match()
+// reads at most 4 KiB of text; find() reads the whole text. A search that reaches a bound finds
+// nothing. Works on bytes, so \w has only ASCII letters. ^ and lookbehind do not read the text
+// before the place. Thread-safe.
 class TextPattern {
  public:
   enum class Result { kNo, kMore, kYes };
@@ -31,8 +31,8 @@ class TextPattern {
 
   static quire::Result<std::shared_ptr<const TextPattern>> compile(std::string_view pattern);
 
-  // Matches at the start of the text. A match that is empty does not count. kMore: more text could
-  // make or change a match; never if `is_end`.
+  // Matches at the start of the text. An empty match does not count. kMore: more text could make or
+  // change a match; never if `is_end`.
   Found match(std::string_view text, bool is_end) const;
   // Searches the whole text from `from` on.
   Found find(std::string_view text, size_t from) const;
