@@ -26,7 +26,7 @@ struct EngineConfig {
   std::string quantization = "none";
   // "f32", "f16", "bf16", "fp8", or on a CPU "int8"; auto: the weights' type.
   std::string kv_cache_dtype = "auto";
-  // With an FP8 cache: a probe at start calculates the scales of keys and values that the
+  // With an FP8 cache: the engine calculates, at start, the scales of keys and values that the
   // checkpoint lacks. Otherwise these scales are 1.
   bool calculate_kv_scales = false;
   std::string device = "auto";  // "cpu", "cuda" or "auto"
@@ -51,7 +51,7 @@ struct EngineConfig {
 
   std::string attention_backend = "auto";  // forces one backend for each phase that it supports
   std::string prefill_attention_backend;   // the only backend for prefill; empty: attention_backend
-  std::string decode_attention_backend;
+  std::string decode_attention_backend;    // the only backend for decode; empty: attention_backend
   // A file of `quire tune`; "builtin": the build's table for the device; "measured": times that a
   // start measures (in at most 2 s) and keeps in the user's cache directory. Empty: "builtin", or
   // "measured" on a GPU for which the build has no table.

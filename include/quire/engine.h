@@ -39,10 +39,10 @@ struct SpeculationStats {
 };
 
 struct EngineStats {
-  int num_running = 0;
-  int num_waiting = 0;
-  int num_free_blocks = 0;
-  int num_total_blocks = 0;
+  int num_running = 0;        // sequences
+  int num_waiting = 0;        // sequences
+  int num_free_blocks = 0;    // of the KV cache; includes cached blocks that no sequence holds
+  int num_total_blocks = 0;   // of the KV cache
   double kv_cache_usage = 0;  // used fraction of the fullest block table, 0 to 1
   int64_t num_steps = 0;
   // On a GPU, each step adds one wait and one copy (two copies with drafts under a constraint). On
@@ -55,8 +55,8 @@ struct EngineStats {
   // expected output tokens of all sequences.
   int64_t num_outstanding_tokens = 0;
   int64_t num_preemptions = 0;
-  int64_t prefix_cache_queries = 0;  // in tokens
-  int64_t prefix_cache_hits = 0;
+  int64_t prefix_cache_queries = 0;    // tokens
+  int64_t prefix_cache_hits = 0;       // tokens
   CacheMissCounts cache_misses = {};   // counted when a sequence starts for the first time
   int64_t num_kv_batches_dropped = 0;  // because the publisher's queue was full
   SpeculationStats speculation = {};
@@ -72,17 +72,17 @@ struct ModelInfo {
   std::string name;          // the directory's name, or the embedded model's
   std::string architecture;  // "LlamaForCausalLM", …
   int vocab_size = 0;
-  int max_model_len = 0;
+  int max_model_len = 0;       // tokens of prompt and output
   int max_num_seqs = 0;        // sequences in one step of a replica
   int data_parallel_size = 1;  // replicas
-  int block_size = 0;
-  std::string file_format;  // "gguf" or "safetensors", also for dummy weights
+  int block_size = 0;          // tokens per KV block
+  std::string file_format;     // "gguf" or "safetensors", also for dummy weights
   std::string weight_dtype;
   std::string gguf_mixture;  // of types in a GGUF file, such as "Q4_K_M"; empty: not stated
   std::string kv_cache_dtype;
   bool enable_prefix_caching = true;
   bool calculate_kv_scales = false;
-  double gpu_memory_utilization = 0;
+  double gpu_memory_utilization = 0;  // fraction, 0 to 1
   int64_t num_parameters = 0;
   int64_t weight_bytes = 0;  // size of the weights on the device
   bool on_gpu = false;
@@ -163,12 +163,14 @@ class Engine {
   // stays healthy, and other requests continue.
   using OutputCallback = std::function<void(Output&& output)>;
   Result<RequestId> submit(Request request, OutputCallback on_output);
+  // Ends the request at the next step with FinishReason::kCancelled.
   void cancel(RequestId id);
 
   // Renders a conversation with the model's chat template, as a prompt for the assistant's reply.
   // The text is for display: a text such as <|im_end|> in a message looks like a control token of
   // the template. encode_chat() gives the token ids of the same prompt, in which only the template
-  // writes control tokens.
+  // writes control tokens. Both fail if the model has no usable chat template, or if the template
+  // refuses the messages.
   Result<std::string> render_chat(const std::vector<ChatMessage>& messages) const;
   Result<std::vector<int32_t>> encode_chat(const std::vector<ChatMessage>& messages) const;
   // Renders the template's variables, given as a JSON object: messages, tools,
@@ -179,8 +181,10 @@ class Engine {
   // Fails (invalid_argument) when the model has no tokenizer, or when its regex would take too
   // long.
   Result<std::vector<int32_t>> encode(std::string_view text, bool add_special_tokens) const;
+  // Returns an empty text if the model has no tokenizer.
   std::string decode(const std::vector<int32_t>& token_ids, bool skip_special_tokens) const;
-  // The bytes that the token adds inside a text. They may be a part of a character.
+  // The bytes that the token adds inside a text, which may be a part of a character; empty if the
+  // model has no tokenizer.
   std::string token_bytes(int32_t token_id) const;
 
   // Without a tokenizer, prompts are token ids and outputs have no text.

@@ -188,7 +188,7 @@ struct Output {
   // The time when a step first included the sample; absent: no step has.
   std::optional<std::chrono::steady_clock::time_point> first_scheduled;
   std::optional<FinishReason> finish_reason;  // set on a sequence's last output
-  std::string stop_reason;                    // the stop string or id that ended the sample
+  std::string stop_reason;                    // the stop string or id that ended the sample, if any
   Status error;                               // with FinishReason::kError
 };
 
