@@ -1,9 +1,13 @@
 #include "cli/interrupt.h"
 
+#include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <cstdint>
 
 namespace quire::cli {
 namespace {
@@ -12,6 +16,7 @@ namespace {
 enum State : int { kImmediate = 0, kCancellable = -1 };
 std::atomic<int> state = kImmediate;
 std::atomic<void (*)()> before_exit = nullptr;
+int wake_fd = -1;     // readable after an interrupt inside a scope, to end wait()
 int last_signal = 0;  // interrupted the scope that ended last; 0: none did
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler must not wait for a lock");
 
@@ -25,11 +30,16 @@ void on_interrupt(int signal_number) {
     if (void (*const function)() = before_exit) function();
     ::_exit(exit_code_of(signal_number));
   }
+  const int error = errno;  // of the code that the signal interrupts
+  const uint64_t one = 1;
+  (void)!::write(wake_fd, &one, sizeof(one));
+  errno = error;
 }
 
 }  // namespace
 
 void install_interrupt_handler() {
+  wake_fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
   // Without SA_RESTART, a signal during a write would count as lost output.
@@ -55,9 +65,16 @@ CancelScope::~CancelScope() {
   const int ended_as = state.exchange(kImmediate);
   before_exit = nullptr;
   last_signal = ended_as > 0 ? ended_as : 0;
+  uint64_t count = 0;
+  (void)!::read(wake_fd, &count, sizeof(count));
 }
 bool CancelScope::interrupted() {
   return state > 0;
+}
+bool CancelScope::wait(std::chrono::milliseconds limit) {
+  pollfd wake = {.fd = wake_fd, .events = POLLIN, .revents = 0};
+  if (!interrupted()) ::poll(&wake, 1, static_cast<int>(limit.count()));
+  return interrupted();
 }
 bool CancelScope::was_interrupted() {
   return last_signal > 0;

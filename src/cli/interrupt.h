@@ -3,6 +3,8 @@
 // the program at once.
 #pragma once
 
+#include <chrono>
+
 namespace quire::cli {
 
 // Call it once, at the start of main().
@@ -18,6 +20,9 @@ class CancelScope {
 
   // True after the first interrupt inside this scope.
   static bool interrupted();
+  // Waits until the first interrupt inside this scope, for at most this time; returns
+  // interrupted().
+  static bool wait(std::chrono::milliseconds limit);
   // True if the scope that ended last was interrupted, also after its last call of interrupted().
   static bool was_interrupted();
   // The exit code of a program that was interrupted inside a scope: 130 after Ctrl-C, 143 after

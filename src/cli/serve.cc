@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "base/heap.h"
@@ -91,8 +90,7 @@ void trim_heap_if_due(const server::Service& service, const http::Server& transp
 
 void wait_for_interrupt(server::Service& service, const http::Server& transport) {
   server::TrimSchedule schedule;
-  for (int tick = 1; !CancelScope::interrupted(); ++tick) {
-    std::this_thread::sleep_for(kTick);
+  for (int tick = 1; !CancelScope::wait(kTick); ++tick) {
     if (tick % kTicksPerCheck != 0) continue;
     service.check_progress();
     trim_heap_if_due(service, transport, schedule);
@@ -178,6 +176,7 @@ Result<int> print_plan(const ServeOptions& options, int64_t freed_bytes) {
   } else {
     json.field("is_on_gpu", need->is_on_gpu);
     json.field("num_bytes", need->num_bytes);
+    json.field("least_free_bytes", need->least_free_bytes);
     json.field("free_bytes", need->free_bytes);
   }
   json.end_object();

@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "base/file.h"
@@ -33,7 +32,6 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr auto kSupervisorTick = 100ms;
 constexpr std::chrono::seconds kKillMargin{5};  // after the drain timeout of a process
 
 // Returns the models for the server's record, whether loaded or not, because a request loads them.
@@ -169,7 +167,8 @@ Result<int> run_supervisor(const ServeOptions& options, const ModelsOptions& mod
   ServerRecord record = server_record(options, *transport);
   record.models = std::move(served);
   std::optional<PublishedServer> published(record);
-  while (!CancelScope::interrupted()) std::this_thread::sleep_for(kSupervisorTick);
+  while (!CancelScope::wait(1s)) {
+  }
   published.reset();
   drain(options, supervisor, *transport);
   supervisor.stop();
