@@ -3,13 +3,14 @@
     scripts/build.sh quire
     python bench/peers/model_swaps.py --quire build/quire --llama-server llama-server \\
         --models SmolLM2-135M-Instruct.Q4_1.gguf quire-abacus.gguf --rounds 10
+    python bench/peers/model_swaps.py --quire build-cuda/quire --models Llama-3.2-1B Llama-3.1-8B --log quire.log
 
 Each program serves the models with room for one loaded model, so that every request for the other
 model unloads one and loads one. The programs take turns, a request each, and both are idle otherwise.
 A time is from the connection to the first piece of text in the stream; a figure is the median, and
 the largest time stands beside it. Both programs have a context of 2,048 tokens per sequence, one
 sequence, and the prompt and threads are the same. The files are in the page cache, as a model's are
-that has been used before.
+that has been used before. Without --llama-server, Quire is timed alone, and a model may be a folder.
 """
 
 import argparse
@@ -95,16 +96,18 @@ def start_llama(binary: str, models: dict[str, Path], threads: int, folder: Path
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quire", required=True, help="the binary")
-    parser.add_argument("--llama-server", required=True, help="llama.cpp's llama-server")
-    parser.add_argument("--models", required=True, nargs=2, type=Path, help="two GGUF files")
+    parser.add_argument("--llama-server", help="llama.cpp's llama-server; without it, Quire is timed alone")
+    parser.add_argument("--models", required=True, nargs="+", type=Path, help="at least two GGUF files, or folders")
     parser.add_argument("--rounds", type=int, default=10, help="swaps per model and program")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--log", type=Path, help="keep Quire's log in this file")
     arguments = parser.parse_args()
-    models = {path.stem: path.resolve() for path in arguments.models}
+    models = {path.name.removesuffix(".gguf"): path.resolve() for path in arguments.models}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        servers = {"Quire": start_quire(str(Path(arguments.quire).resolve()), models, arguments.threads, folder),
-                   "llama-server": start_llama(arguments.llama_server, models, arguments.threads, folder)}
+        servers = {"Quire": start_quire(str(Path(arguments.quire).resolve()), models, arguments.threads, folder)}
+        if arguments.llama_server:
+            servers["llama-server"] = start_llama(arguments.llama_server, models, arguments.threads, folder)
         times: dict[tuple[str, str], list[float]] = {}
         try:
             for round_idx in range(arguments.rounds + 1):
@@ -116,10 +119,12 @@ def main() -> None:
         finally:
             for server in servers.values():
                 server.stop()
+            if arguments.log:
+                arguments.log.write_bytes(servers["Quire"].log.read_bytes())
     print("| model | program | median, s | largest, s |\n|---|---|---|---|")
     for (model, program), values in times.items():
         print(f"| {model} | {program} | {statistics.median(values):.3f} | {max(values):.3f} |")
-    for model in models:
+    for model in models if arguments.llama_server else ():
         ratios = [b / a for a, b in zip(times[model, "Quire"], times[model, "llama-server"])]
         print(f"{model}: llama-server takes {statistics.median(ratios):.2f} times as long (median of the rounds' ratios)")
 

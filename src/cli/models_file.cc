@@ -138,7 +138,8 @@ class SectionReader {
     }
     const Result<hub::FoundModel> found = hub::find_model(model_, hub::Needs::kWeights);
     if (found.ok()) entry_.files = found->directory;
-    if (!found.ok() && model_ != hub::kEmbeddedModel) {
+    entry_.is_embedded = model_ == hub::kEmbeddedModel;
+    if (!found.ok() && !entry_.is_embedded) {
       log_warning("[supervisor] {}: section [{}] cannot start: {}", options_.models_file,
                   section.name, found.status().message());
     }

@@ -33,11 +33,14 @@ Result<MemoryNeed> plan_memory_need(const EngineConfig& wanted, int64_t freed_by
   for (const PlannedReplica& replica : replicas) {
     for (const EnginePlan& plan : replica.plans) {
       const int64_t free_bytes = plan.memory_request.budget.free_bytes - freed_bytes;
+      const int64_t least_free = least_free_bytes(plan.memory_request);
       if (need.is_on_gpu) {
         need.num_bytes = std::max(need.num_bytes, bytes_of(plan));
+        need.least_free_bytes = std::max(need.least_free_bytes, least_free);
         need.free_bytes = std::max(need.free_bytes, free_bytes);
       } else {
         need.num_bytes += bytes_of(plan);
+        need.least_free_bytes += least_free;
         need.free_bytes += free_bytes;
       }
     }

@@ -13,6 +13,8 @@ struct MemoryNeed {
   // The bytes of weights, buffers, reserve and KV cache: of all ranks on a CPU, of the largest rank
   // on GPUs.
   int64_t num_bytes = 0;
+  // The smallest free memory with which the start succeeds, with the planned context.
+  int64_t least_free_bytes = 0;
   // The free memory from which the plan allocates: of the machine, or of one GPU.
   int64_t free_bytes = 0;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <string_view>
 
@@ -90,6 +91,13 @@ Saturated bytes_of_tables(const MemoryRequest& request, int64_t num_blocks) {
   return bytes;
 }
 
+// Of `num_seqs` sequences of max_model_len and the padding page.
+Saturated bytes_of_seqs(const MemoryRequest& request, int64_t num_seqs) {
+  const int64_t blocks_per_seq =
+      ceil_div(int64_t{request.sizes.max_model_len}, request.sizes.block_size);
+  return bytes_of_tables(request, blocks_per_seq * num_seqs + 1);
+}
+
 // The largest number of blocks, up to `most`, whose tables fit into num_bytes.
 int64_t blocks_that_fit(const MemoryRequest& request, int64_t num_bytes, int64_t most) {
   int64_t fits = 0;
@@ -151,9 +159,8 @@ Result<MemoryPlan> plan_memory(const MemoryRequest& wanted_request) {
         size_text(request.activation_bytes), size_text(request.workspace_bytes),
         size_text(request.reserve_bytes), size_text(request.kv_cache_memory), gpu_remedy(request)));
   }
-  const Saturated one_seq_bytes = bytes_of_tables(request, blocks_per_seq + 1);
-  const Saturated all_seqs_bytes =
-      bytes_of_tables(request, blocks_per_seq * request.sizes.max_num_seqs + 1);
+  const Saturated one_seq_bytes = bytes_of_seqs(request, 1);
+  const Saturated all_seqs_bytes = bytes_of_seqs(request, request.sizes.max_num_seqs);
   const auto share =
       static_cast<int64_t>(static_cast<double>(left_bytes) * request.budget.kv_share);
   const int64_t planned =
@@ -181,6 +188,14 @@ Result<MemoryPlan> plan_memory(const MemoryRequest& wanted_request) {
   plan.num_kv_tokens = (num_blocks - 1) * request.sizes.block_size;
   plan.left_bytes = left_bytes - plan.kv_bytes;
   return plan;
+}
+
+int64_t least_free_bytes(const MemoryRequest& wanted_request) {
+  const MemoryRequest request = with_unwindowed_table(wanted_request);
+  const Saturated taken = bytes_beside_kv(request);
+  if (request.kv_cache_memory > 0) return (taken + request.kv_cache_memory).get();
+  const auto num_shares = static_cast<int64_t>(std::ceil(1 / request.budget.kv_share));
+  return (taken + bytes_of_seqs(request, 1) * num_shares).get();
 }
 
 void limit_blocks(const MemoryRequest& request, std::span<const int> num_blocks, MemoryPlan& plan) {

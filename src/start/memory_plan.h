@@ -38,6 +38,10 @@ struct MemoryPlan {
 // that fits.
 Result<MemoryPlan> plan_memory(const MemoryRequest& request);
 
+// Returns the smallest budget.free_bytes with which plan_memory() succeeds, for a request with
+// which it has succeeded; 1 / budget.kv_share must be an integer.
+int64_t least_free_bytes(const MemoryRequest& request);
+
 // Lowers the plan's numbers of blocks, by block table, to at most num_blocks, because the ranks
 // that share a model have equal numbers of blocks.
 void limit_blocks(const MemoryRequest& request, std::span<const int> num_blocks, MemoryPlan& plan);

@@ -1,6 +1,7 @@
 #include "supervisor/model_list.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <system_error>
@@ -153,7 +154,63 @@ Result<fs::path> model_in(const fs::path& folder) {
   return found.empty() ? fs::path() : found.front();
 }
 
+// Gathers the identities of files.
+class FileStamp {
+ public:
+  void add_file(const fs::path& path) {
+    struct stat info = {};
+    if (++num_files_ > kMostFiles || ::stat(path.c_str(), &info) != 0) return;
+    lines_.push_back(fmt::format("{}:{}:{}:{}.{}:{}", info.st_dev, info.st_ino, info.st_size,
+                                 info.st_mtim.tv_sec, info.st_mtim.tv_nsec, path.string()));
+  }
+  template <typename Iterator>
+  void add_folder(const fs::path& folder) {
+    std::error_code error;
+    for (Iterator entry(folder, error), end; !error && entry != end && num_files_ <= kMostFiles;
+         entry.increment(error)) {
+      add_file(entry->path());
+    }
+  }
+  void add(const fs::path& path) {
+    add_file(path);
+    std::error_code ignored;
+    if (fs::is_directory(path, ignored)) add_folder<fs::recursive_directory_iterator>(path);
+  }
+  std::optional<std::string> take() {
+    if (num_files_ > kMostFiles) return std::nullopt;
+    std::ranges::sort(lines_);  // the order in which a folder lists its entries may change
+    return fmt::format("{}", fmt::join(lines_, "\n"));
+  }
+
+ private:
+  static constexpr int kMostFiles = 4096;
+
+  int num_files_ = 0;
+  std::vector<std::string> lines_;
+};
+
 }  // namespace
+
+std::optional<std::string> stamp_of_files(const ModelEntry& model) {
+  if (model.files.empty() && !model.is_embedded) return std::nullopt;
+  FileStamp stamp;
+  stamp.add(model.files);
+  std::error_code ignored;
+  // The other parts of a GGUF file, and its projector, are beside it.
+  if (fs::is_regular_file(model.files, ignored)) {
+    stamp.add_folder<fs::directory_iterator>(model.files.parent_path());
+  }
+  for (std::string_view argument : model.arguments) {
+    argument.remove_prefix(std::min(argument.find('=') + 1, argument.size()));
+    // A value in JSON names a file between quotes.
+    while (!argument.empty()) {
+      const std::string_view part = argument.substr(0, argument.find('"'));
+      argument.remove_prefix(std::min(part.size() + 1, argument.size()));
+      if (fs::exists(part, ignored)) stamp.add(part);
+    }
+  }
+  return stamp.take();
+}
 
 Result<std::vector<IniSection>> parse_ini(std::string_view text, std::string_view source) {
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,8 +17,14 @@ struct ModelEntry {
   bool is_default = false;                // serves requests that name no model
   bool loads_at_start = false;
   std::vector<std::string> arguments = {};  // of `quire serve`: the model and its flags
-  std::filesystem::path files = {};         // a file or a folder; empty: unknown
+  std::filesystem::path files = {};         // a file or a folder; empty: unknown, or embedded
+  bool is_embedded = false;                 // a part of the program
 };
+
+// Identifies the contents of the model's files, and of files and folders that its arguments name:
+// two equal results mean that none of them has changed. Reads no file, only sizes, times and
+// inodes. nullopt: the files are not known, or too many.
+std::optional<std::string> stamp_of_files(const ModelEntry& model);
 
 struct IniValue {
   std::string key;

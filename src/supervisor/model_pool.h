@@ -157,15 +157,25 @@ class ModelPool {
 
   // The progress of a model in wanted_, besides its phase.
   struct Start {
-    bool is_asked = false;    // by load(), so that it needs no request
+    bool is_asked = false;            // by load(), so that it needs no request
+    bool has_compared_files = false;  // with those of the kept plan
     bool fits_alone = false;  // a plan that counts other models' memory as free has succeeded
     std::string shortage;     // of free memory, as the last plan reports it; empty: none
+    std::optional<std::string> files;  // stamp_of_files() before the plan
+  };
+
+  // The part of a successful plan that holds as long as the files are the same.
+  struct KeptPlan {
+    std::string files;  // stamp_of_files()
+    bool is_on_gpu = false;
+    int64_t least_free_bytes = 0;
   };
 
   struct Model {
     Phase phase = Phase::kUnloaded;
     std::optional<Start> start;  // present if the model is in wanted_
     std::optional<PlannedMemory> memory;
+    std::optional<KeptPlan> kept_plan;  // absent after a failed start
     std::unique_ptr<Child> planner;
     bool plans_alone = false;  // the planner counts the memory of all other models as free
     std::shared_ptr<Instance> instance;
@@ -204,7 +214,11 @@ class ModelPool {
   void make_room_for_plan(size_t idx, Actions& after);
   std::vector<LiveModel> live_models() const;
   Capacity capacity(const std::vector<LiveModel>& live);
-  int64_t bytes_to_free(const std::vector<LiveModel>& live) const;
+  // The memory that the end of these models frees, of the host or of a GPU.
+  int64_t bytes_to_free(const std::vector<LiveModel>& live, bool is_on_gpu) const;
+  void forget_plan_of_changed_files(size_t idx);
+  // Returns whether a plan shows that the model would start if these models had ended.
+  bool fits_without(const std::vector<LiveModel>& live, size_t idx) const;
   // freed_bytes: of other models, which the plan counts as free.
   void begin_plan(size_t idx, std::optional<int64_t> freed_bytes, Actions& after);
   void end_plan(size_t idx, Actions& after);

@@ -304,6 +304,7 @@ bool ModelPool::start_next(size_t idx, Actions& after) {
   if (!has_demand && model.phase == Phase::kUnloaded) return true;
   if (model.phase == Phase::kPlanning || model.phase == Phase::kUnloading) return false;
   if (model.phase != Phase::kUnloaded) return true;
+  forget_plan_of_changed_files(idx);
   const std::vector<LiveModel> live = live_models();
   UnloadChoice choice;
   if (model.memory) {
@@ -320,8 +321,9 @@ bool ModelPool::start_next(size_t idx, Actions& after) {
     }
   }
   // Other models would be unloaded in vain for a model that does not start even without them.
-  if (!model.start->fits_alone && !live.empty()) {
-    begin_plan(idx, bytes_to_free(live), after);
+  if (!live.empty() && !fits_without(live, idx)) {
+    // The device of a model without a plan is not known.
+    begin_plan(idx, std::max(bytes_to_free(live, false), bytes_to_free(live, true)), after);
   } else if (!model.memory) {
     make_room_for_plan(idx, after);
   } else if (choice.action == UnloadChoice::Action::kNeverFits) {
@@ -389,16 +391,35 @@ Capacity ModelPool::capacity(const std::vector<LiveModel>& live) {
   return capacity;
 }
 
-// The memory that the end of these models frees: of the host or of a GPU, whichever is more,
-// because the device of a model without a plan is not known.
-int64_t ModelPool::bytes_to_free(const std::vector<LiveModel>& live) const {
-  int64_t host_bytes = 0;
-  int64_t gpu_bytes = 0;
+int64_t ModelPool::bytes_to_free(const std::vector<LiveModel>& live, bool is_on_gpu) const {
+  int64_t num_bytes = 0;
   for (const LiveModel& model : live) {
-    (model.memory.is_on_gpu ? gpu_bytes : host_bytes) += model.memory.num_bytes;
+    if (model.memory.is_on_gpu == is_on_gpu) num_bytes += model.memory.num_bytes;
   }
+  if (is_on_gpu) return num_bytes;
+  // A loaded model may not have touched all of its memory yet.
   const int64_t taken = std::max<int64_t>(host_capacity_ - config_.free_host_bytes(), 0);
-  return std::max(gpu_bytes, std::min(host_bytes, taken));
+  return std::min(num_bytes, taken);
+}
+
+void ModelPool::forget_plan_of_changed_files(size_t idx) {
+  Model& model = models_[idx];
+  if (!model.kept_plan || std::exchange(model.start->has_compared_files, true)) return;
+  if (model.kept_plan->files == stamp_of_files(config_.models[idx])) return;
+  model.kept_plan.reset();
+  model.memory.reset();
+}
+
+bool ModelPool::fits_without(const std::vector<LiveModel>& live, size_t idx) const {
+  const Model& model = models_[idx];
+  if (model.start->fits_alone) return true;
+  if (!model.kept_plan) return false;
+  // Only a process that uses a GPU knows how much of its memory is free now. If other programs have
+  // taken it since the plan, the start fails after the unload, and the next one is planned again.
+  const int64_t free_bytes = model.kept_plan->is_on_gpu
+                                 ? gpu_capacity_.value_or(0)
+                                 : config_.free_host_bytes() + bytes_to_free(live, false);
+  return model.kept_plan->least_free_bytes <= free_bytes;
 }
 
 std::vector<std::string> ModelPool::arguments_of(size_t idx) const {
@@ -416,12 +437,14 @@ void ModelPool::begin_plan(size_t idx, std::optional<int64_t> freed_bytes, Actio
   std::vector<std::string> words = arguments_of(idx);
   words.insert(words.end(), {"--plan-only", "--log-level=error"});
   if (freed_bytes) words.push_back(fmt::format("--plan-freed-bytes={}", *freed_bytes));
+  std::optional<std::string> files = stamp_of_files(config_.models[idx]);
   Result<std::unique_ptr<Child>> child = Child::start(config_.program, words);
   if (!child.ok()) return fail_start(idx, child.status().message(), after);
   model.plan_json.clear();
   model.last_line.clear();
   model.planner = std::move(*child);
   model.plans_alone = freed_bytes.has_value();
+  model.start->files = std::move(files);
   model.phase = Phase::kPlanning;
   model.kill_at = Clock::now() + config_.start_timeout;
 }
@@ -433,13 +456,22 @@ void ModelPool::end_plan(size_t idx, Actions& after) {
   if (!model.start) return;  // unloaded meanwhile
   const std::string_view json = model.plan_json;
   const auto num_bytes = parse_whole<int64_t>(json_member(json, "num_bytes"));
+  const auto least_free_bytes = parse_whole<int64_t>(json_member(json, "least_free_bytes"));
   const auto free_bytes = parse_whole<int64_t>(json_member(json, "free_bytes"));
-  if (planner->has_succeeded() && num_bytes && free_bytes && *num_bytes >= 0) {
+  const bool is_whole = num_bytes && *num_bytes >= 0 && least_free_bytes && free_bytes;
+  if (planner->has_succeeded() && is_whole) {
+    const bool is_on_gpu = json_member(json, "is_on_gpu") == "true";
+    if (model.start->files) {
+      model.kept_plan = {.files = *std::move(model.start->files),
+                         .is_on_gpu = is_on_gpu,
+                         .least_free_bytes = *least_free_bytes};
+      model.start->has_compared_files = true;
+    }
     if (model.plans_alone) {
       model.start->fits_alone = true;
       return;
     }
-    model.memory = {.is_on_gpu = json_member(json, "is_on_gpu") == "true", .num_bytes = *num_bytes};
+    model.memory = {.is_on_gpu = is_on_gpu, .num_bytes = *num_bytes};
     if (!model.memory->is_on_gpu) return;
     int64_t capacity = *free_bytes;
     for (const LiveModel& other : live_models()) {
@@ -513,6 +545,8 @@ void ModelPool::end_start(size_t idx, Actions& after) {
 void ModelPool::fail_start(size_t idx, const std::string& reason, Actions& after) {
   Model& model = models_[idx];
   model.phase = Phase::kUnloaded;
+  model.kept_plan.reset();
+  model.memory.reset();
   ++model.counts.num_failed_starts;
   model.counts.error = reason;
   const seconds pause = std::min(kMaxBackOff, seconds(1) * (1 << std::min(model.num_failures, 6)));

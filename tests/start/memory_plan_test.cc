@@ -61,6 +61,24 @@ TEST(MemoryPlan, StatesTakeAboutHalfOfTheMemoryAtMost) {
   EXPECT_THAT(plan_memory(states)->num_blocks, ::testing::ElementsAre(99, 11 + 99 / 2));
 }
 
+TEST(MemoryPlan, SucceedsWithTheLeastFreeMemoryAndNotWithLess) {
+  MemoryRequest planned = request();
+  planned.weight_bytes = 12'345'678;
+  planned.activation_bytes = 9;
+  MemoryRequest windows = planned;
+  windows.tables.push_back({.block_bytes = 1 << 20, .window = 64});
+  MemoryRequest fixed = planned;
+  fixed.kv_cache_memory = int64_t{40} << 20;
+  MemoryRequest whole = planned;
+  whole.budget.kv_share = 1.0;
+  for (MemoryRequest tight : {planned, windows, fixed, whole}) {
+    tight.budget.free_bytes = least_free_bytes(tight);
+    EXPECT_TRUE(plan_memory(tight).ok()) << tight.budget.free_bytes;
+    --tight.budget.free_bytes;
+    EXPECT_FALSE(plan_memory(tight).ok()) << tight.budget.free_bytes;
+  }
+}
+
 TEST(MemoryPlan, NamesSizesInOneUnit) {
   MemoryRequest small = request();
   small.tables = {{.block_bytes = 12'000}};

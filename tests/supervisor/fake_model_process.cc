@@ -3,6 +3,8 @@
 //   --plan-bytes=N           the planned memory
 //   --plan-short-while=FILE  too little memory for a plan as long as this file exists
 //   --plan-least-free=N      too little memory for a plan that counts less memory of others as free
+//   --plan-states-least=N    a plan states that it needs this free memory
+//   --plan-log=FILE          a plan adds a line to FILE.log, which is no file of the model
 //   --plan-hangs             a plan does not end
 //   --plan-fails-while=FILE  a plan fails as long as this file exists
 //   --start-ms=N             time to start
@@ -16,6 +18,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 #include <thread>
@@ -123,6 +126,8 @@ int main(int argc, char** argv) {
   ::signal(SIGTERM, [](int) { ::_exit(0); });
   const Flags flags(argc, argv);
   if (flags.has("--plan-only")) {
+    if (flags.has("--plan-log"))
+      std::ofstream(flags.get("--plan-log") + ".log", std::ios::app) << "plan\n";
     while (flags.has("--plan-hangs")) ::pause();
     if (std::filesystem::exists(flags.get("--plan-fails-while"))) return fail("[fake] no file");
     const bool is_short = std::atol(flags.get("--plan-freed-bytes").c_str()) <
@@ -131,8 +136,12 @@ int main(int argc, char** argv) {
       std::puts(R"({"too_little_memory":"[memory] the machine is too small"})");
       return 1;
     }
-    std::printf("{\"is_on_gpu\":false,\"num_bytes\":%s,\"free_bytes\":1000}\n",
-                flags.has("--plan-bytes") ? flags.get("--plan-bytes").c_str() : "1");
+    const std::string num_bytes = flags.has("--plan-bytes") ? flags.get("--plan-bytes") : "1";
+    const std::string least =
+        flags.has("--plan-states-least") ? flags.get("--plan-states-least") : "1";
+    std::printf(
+        "{\"is_on_gpu\":false,\"num_bytes\":%s,\"least_free_bytes\":%s,\"free_bytes\":1000}\n",
+        num_bytes.c_str(), least.c_str());
     return 0;
   }
   if (flags.has("--fails")) return fail(flags.get("--fails"));

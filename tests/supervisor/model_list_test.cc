@@ -91,6 +91,44 @@ TEST(ModelsDirectory, HasFilesAndFoldersWithModels) {
               HasSubstr("expected a folder"));
 }
 
+TEST(StampOfFiles, ChangesWithEachFileThatAModelReads) {
+  const quire::testing::ScratchDirectory scratch;
+  namespace fs = std::filesystem;
+  const std::string part = scratch.write("m-00001-of-00002.gguf", std::string_view("x"));
+  fs::create_directories(scratch.path() / "other/drafter/parts");
+  const std::string chat_template = scratch.write("other/template", std::string_view("x"));
+  const std::string drafter = scratch.write("other/drafter/parts/weights", std::string_view("x"));
+  const ModelEntry model = {
+      .name = "m",
+      .arguments = {"--model=" + part, "--chat-template=" + chat_template, "--threads=2",
+                    R"(--speculative-config={"model":")" +
+                        (scratch.path() / "other/drafter").string() +
+                        R"(","num_speculative_tokens":3})"},
+      .files = part};
+  std::optional<std::string> before = stamp_of_files(model);
+  ASSERT_TRUE(before.has_value());
+  EXPECT_EQ(stamp_of_files(model), before);
+  for (const char* file : {"m-00001-of-00002.gguf", "m-00002-of-00002.gguf", "other/template",
+                           "other/drafter/parts/weights"}) {
+    scratch.write(file, std::string_view("longer"));
+    const std::optional<std::string> after = stamp_of_files(model);
+    EXPECT_NE(after, before) << file;
+    before = after;
+  }
+  // Another file of the same size and time.
+  const fs::file_time_type time = fs::last_write_time(drafter);
+  scratch.write("copy", std::string_view("others"));
+  fs::last_write_time(scratch.path() / "copy", time);
+  fs::rename(scratch.path() / "copy", drafter);
+  EXPECT_NE(stamp_of_files(model), before);
+}
+
+TEST(StampOfFiles, IsAbsentForUnknownFiles) {
+  EXPECT_EQ(stamp_of_files({.name = "m", .arguments = {"--model=org/name"}}), std::nullopt);
+  EXPECT_TRUE(stamp_of_files({.name = "m", .is_embedded = true}).has_value());
+  EXPECT_TRUE(stamp_of_files({.name = "m", .files = "/deleted"}).has_value());
+}
+
 TEST(Models, HaveDifferentNames) {
   EXPECT_TRUE(check_models({{.name = "a", .aliases = {"b"}}, {.name = "c"}}).ok());
   EXPECT_THAT(check_models({{.name = "a", .aliases = {"b"}}, {.name = "b"}}).message(),

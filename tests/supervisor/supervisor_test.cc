@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "base/json.h"
@@ -402,6 +404,87 @@ TEST(Supervisor, UnloadsNothingForAModelThatDoesNotStart) {
   EXPECT_THAT(supervisor.get("/v1/models/large").body, HasSubstr("exceeds the memory"));
   EXPECT_EQ(supervisor.state("a"), "loaded");
   EXPECT_EQ(supervisor.metric("quire_supervisor_unloads_total", "a"), 0);
+}
+
+// Two models that do not fit together, with files and a log of their plans.
+struct PlannedModels {
+  PlannedModels() {
+    files.write("x.gguf", std::string_view("weights"));
+    std::filesystem::create_directory(files.path() / "folder");
+    files.write("folder/y", std::string_view("weights"));
+  }
+  std::vector<ModelEntry> entries() const {
+    const std::string log = "--plan-log=" + (files.path() / "plans").string();
+    const std::string mark = "--plan-fails-while=" + (files.path() / "fails").string();
+    return {{.name = "a",
+             .arguments = {"--plan-bytes=600", "--plan-states-least=500", log, mark},
+             .files = files.path() / "folder"},
+            {.name = "b", .arguments = {"--plan-bytes=600"}, .files = files.path() / "x.gguf"}};
+  }
+  // Of the model a.
+  int num_plans() const {
+    std::ifstream log(files.path() / "plans.log");
+    int count = 0;
+    for (std::string line; std::getline(log, line);) ++count;
+    return count;
+  }
+  // Loads b and then a.
+  static void swap(const TestSupervisor& supervisor) {
+    EXPECT_EQ(supervisor.complete("b").status, 200);
+    EXPECT_EQ(supervisor.complete("a").status, 200);
+  }
+
+  quire::testing::ScratchDirectory files;
+};
+
+TEST(KeptPlan, HoldsAsLongAsTheFilesAreTheSame) {
+  const PlannedModels models;
+  const TestSupervisor supervisor({.models = models.entries(), .free_bytes = 1000});
+  EXPECT_EQ(supervisor.complete("a").status, 200);
+  PlannedModels::swap(supervisor);
+  PlannedModels::swap(supervisor);
+  EXPECT_EQ(supervisor.metric("quire_supervisor_starts_total", "a"), 3);
+  EXPECT_EQ(models.num_plans(), 1);
+  models.files.write("folder/y", std::string_view("other weights"));
+  PlannedModels::swap(supervisor);
+  PlannedModels::swap(supervisor);
+  EXPECT_EQ(models.num_plans(), 2);
+}
+
+TEST(KeptPlan, EndsWithAFailedStart) {
+  const PlannedModels models;
+  const TestSupervisor supervisor({.models = models.entries(), .free_bytes = 1000});
+  EXPECT_EQ(supervisor.complete("a").status, 200);
+  EXPECT_EQ(supervisor.complete("b").status, 200);
+  models.files.write("folder/y", std::string_view("other weights"));
+  models.files.write("fails", std::string_view(""));
+  EXPECT_EQ(supervisor.complete("a").status, 503);
+  EXPECT_EQ(models.num_plans(), 2);
+  EXPECT_EQ(supervisor.state("b"), "loaded");
+  std::filesystem::remove(models.files.path() / "fails");
+  supervisor.post("/models/load", R"({"model":"a"})");
+  EXPECT_TRUE(supervisor.becomes("a", "loaded"));
+  EXPECT_EQ(models.num_plans(), 3) << "a plan that failed holds for no later start";
+}
+
+TEST(KeptPlan, IsMadeAgainIfTheFreeMemoryIsLess) {
+  const PlannedModels models;
+  std::atomic<int64_t> free_bytes = 1000;
+  const TestSupervisor supervisor(
+      {.models = models.entries(), .free_host_bytes = [&] { return free_bytes.load(); }});
+  EXPECT_EQ(supervisor.complete("a").status, 200);
+  EXPECT_EQ(supervisor.complete("b").status, 200);
+  free_bytes = 300;  // b has taken 600, and another program 100
+  EXPECT_EQ(supervisor.complete("a").status, 200);
+  EXPECT_EQ(models.num_plans(), 1) << "300 and 600 are enough";
+  supervisor.post("/models/unload", R"({"model":"a"})");
+  EXPECT_TRUE(supervisor.becomes("a", "unloaded"));
+  free_bytes = 1000;
+  EXPECT_EQ(supervisor.complete("b").status, 200);
+  free_bytes = -200;  // b has taken 600, and another program 600
+  EXPECT_EQ(supervisor.complete("a").status, 503);
+  EXPECT_EQ(models.num_plans(), 2);
+  EXPECT_EQ(supervisor.state("b"), "loaded");
 }
 
 // --- Faults ---
