@@ -62,25 +62,6 @@ void* run(void* argument) noexcept {
   return nullptr;
 }
 
-TokenTable make_token_table(const Tokenizer& tokenizer, std::span<const int32_t> end_ids) {
-  TokenTable table;
-  const int32_t vocab_size = tokenizer.vocab_size();
-  table.bytes.resize(static_cast<size_t>(vocab_size));
-  table.may_be_allowed.resize(ceil_div(static_cast<size_t>(vocab_size), 32));
-  for (const int32_t id : end_ids) {
-    if (id >= 0 && id < vocab_size) table.end_ids.push_back(id);
-  }
-  std::ranges::sort(table.end_ids);
-  table.end_ids.erase(std::unique(table.end_ids.begin(), table.end_ids.end()), table.end_ids.end());
-  for (int32_t id = 0; id < vocab_size; ++id) {
-    if (std::ranges::binary_search(table.end_ids, id)) continue;
-    std::string& bytes = table.bytes[static_cast<size_t>(id)];
-    bytes = tokenizer.token_bytes(id);
-    if (!bytes.empty() && !tokenizer.is_special(id)) set_bit(table.may_be_allowed, id);
-  }
-  return table;
-}
-
 constexpr std::string_view kAnyObject = R"({"type": "object", "additionalProperties": true})";
 
 std::string choice_grammar(const std::vector<std::string>& choices) {
@@ -241,8 +222,26 @@ xgrammar::Grammar schema_grammar(std::string_view schema) {
                                            /*strict_mode=*/true, kMaxIndent);
 }
 
-Vocabulary make_vocabulary(const Tokenizer& tokenizer, std::span<const int32_t> end_ids) {
-  TokenTable tokens = make_token_table(tokenizer, end_ids);
+TokenTable make_token_table(const Tokenizer& tokenizer, std::span<const int32_t> end_ids) {
+  TokenTable table;
+  const int32_t vocab_size = tokenizer.vocab_size();
+  table.bytes.resize(static_cast<size_t>(vocab_size));
+  table.may_be_allowed.resize(ceil_div(static_cast<size_t>(vocab_size), 32));
+  for (const int32_t id : end_ids) {
+    if (id >= 0 && id < vocab_size) table.end_ids.push_back(id);
+  }
+  std::ranges::sort(table.end_ids);
+  table.end_ids.erase(std::unique(table.end_ids.begin(), table.end_ids.end()), table.end_ids.end());
+  for (int32_t id = 0; id < vocab_size; ++id) {
+    if (std::ranges::binary_search(table.end_ids, id)) continue;
+    std::string& bytes = table.bytes[static_cast<size_t>(id)];
+    bytes = tokenizer.token_bytes(id);
+    if (!bytes.empty() && !tokenizer.is_special(id)) set_bit(table.may_be_allowed, id);
+  }
+  return table;
+}
+
+Vocabulary make_vocabulary(TokenTable tokens) {
   xgrammar::TokenizerInfo info(tokens.bytes, xgrammar::VocabType::RAW, std::nullopt,
                                tokens.end_ids);
   return {.tokens = std::move(tokens), .info = std::move(info)};

@@ -55,7 +55,8 @@ struct Vocabulary {
 };
 // Takes the bytes from the tokenizer's decoder, so that byte-level and byte-fallback vocabularies
 // need no distinction.
-Vocabulary make_vocabulary(const Tokenizer& tokenizer, std::span<const int32_t> end_ids);
+TokenTable make_token_table(const Tokenizer& tokenizer, std::span<const int32_t> end_ids);
+Vocabulary make_vocabulary(TokenTable tokens);
 
 struct Compiled {
   std::shared_ptr<const Vocabulary> vocabulary;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <future>
 #include <utility>
 
 #include "grammar/check_spec.h"
@@ -134,7 +135,8 @@ std::string cache_key(const GrammarSpec& spec) {
 }  // namespace
 
 struct GrammarCompiler::Impl {
-  std::shared_ptr<const grammar::Vocabulary> vocabulary;
+  bool has_end = false;  // the vocabulary has a token that ends a sequence
+  std::shared_future<std::shared_ptr<const grammar::Vocabulary>> vocabulary = {};
   GrammarLimits limits;
   std::shared_ptr<ByteBudget> memory;
   std::shared_ptr<grammar::SharedTime> time;
@@ -151,24 +153,31 @@ struct GrammarCompiler::Impl {
 
 GrammarCompiler::GrammarCompiler(const Tokenizer& tokenizer, std::span<const int32_t> eos_ids,
                                  const GrammarLimits& limits)
-    : impl_(new Impl{.vocabulary = std::make_shared<const grammar::Vocabulary>(
-                         grammar::make_vocabulary(tokenizer, eos_ids)),
-                     .limits = limits,
+    : impl_(new Impl{.limits = limits,
                      .memory = std::make_shared<ByteBudget>(limits.shared_bytes),
                      .time = std::make_shared<grammar::SharedTime>(
                          limits.shared_burst_ns, grammar::SharedTime::Clock::now()),
-                     .cache = grammar::CompileCache(limits.cache_bytes)}) {}
+                     .cache = grammar::CompileCache(limits.cache_bytes)}) {
+  grammar::TokenTable tokens = grammar::make_token_table(tokenizer, eos_ids);
+  impl_->has_end = !tokens.end_ids.empty();
+  auto make = [tokens = std::move(tokens)]() mutable {
+    return std::make_shared<const grammar::Vocabulary>(grammar::make_vocabulary(std::move(tokens)));
+  };
+  // If no thread can start, the first compilation calls it.
+  constexpr auto kPolicy = std::launch::async | std::launch::deferred;
+  impl_->vocabulary = std::async(kPolicy, std::move(make)).share();
+}
 
 GrammarCompiler::~GrammarCompiler() = default;
 
 Result<ConstraintFactory> GrammarCompiler::compile(const GrammarSpec& spec) {
-  if (impl_->vocabulary->tokens.end_ids.empty()) {
+  if (!impl_->has_end) {
     return invalid_argument(
         "[grammar] the model has no end-of-sequence token, so a constrained output could not end");
   }
   QUIRE_RETURN_IF_ERROR(grammar::check_spec(spec, impl_->limits));
   return impl_->factory_of(impl_->cache.get(cache_key(spec), [&] {
-    return grammar::compile_spec(impl_->vocabulary, spec, impl_->limits, impl_->memory,
+    return grammar::compile_spec(impl_->vocabulary.get(), spec, impl_->limits, impl_->memory,
                                  impl_->is_stopped);
   }));
 }
