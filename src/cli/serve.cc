@@ -1,5 +1,7 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <memory>
@@ -25,6 +27,7 @@
 #include "server/transit_memory.h"
 #include "start/memory_need.h"
 #include "start/node_setup.h"
+#include "start/platform_choice.h"
 
 namespace quire::cli {
 namespace {
@@ -50,6 +53,13 @@ Result<EngineConfig> with_block_hashes_of_environment(EngineConfig config) {
 // address, and clients reach the model only through the supervisor.
 bool is_supervised() {
   return std::getenv(kSupervised) != nullptr;
+}
+
+// The server of several models starts this process while the models before it end, and ends the
+// input when there is memory for the model.
+void wait_for_memory() {
+  char byte = 0;
+  while (::read(STDIN_FILENO, &byte, 1) > 0 || errno == EINTR) errno = 0;
 }
 
 void announce(const ServeOptions& options, const server::ServiceConfig& config,
@@ -126,6 +136,10 @@ Result<int> run(const ServeOptions& options) {
   if (options.headless) {
     return invalid_argument(
         "--headless: got it for node 0, which serves, expected --node-rank of at least 1");
+  }
+  if (is_supervised()) {
+    (void)check_devices(placed);  // starts a GPU, which takes 0.2 s; load_engine() reports errors
+    wait_for_memory();
   }
   QUIRE_ASSIGN_OR_RETURN(OpenPort port, open_port(options));
   QUIRE_ASSIGN_OR_RETURN(const EngineConfig engine_config,

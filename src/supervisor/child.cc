@@ -29,19 +29,19 @@ struct Pipe {
   Pipe(const Pipe&) = delete;
   Pipe& operator=(const Pipe&) = delete;
   int take_reader() { return std::exchange(ends[0], -1); }
+  int take_writer() { return std::exchange(ends[1], -1); }
 
   int ends[2] = {-1, -1};
   bool is_open = false;
 };
 
 // Runs between fork() and exec(), where only async-signal-safe functions may be called.
-[[noreturn]] void become(const char* program, char* const* arguments, int out, int err,
+[[noreturn]] void become(const char* program, char* const* arguments, int in, int out, int err,
                          int parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(kNotExecuted);  // the parent was killed before the call
   ::setpgid(0, 0);
-  const int null = ::open("/dev/null", O_RDONLY);
-  ::dup2(null, STDIN_FILENO);
+  ::dup2(in, STDIN_FILENO);
   ::dup2(out, STDOUT_FILENO);
   ::dup2(err, STDERR_FILENO);
   // Sockets that libraries accept lack the flag.
@@ -63,12 +63,15 @@ Result<std::unique_ptr<Child>> Child::start(const std::string& program,
   for (const std::string& argument : arguments)
     words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
+  Pipe in;
   Pipe out;
   Pipe err;
   std::unique_ptr<Child> child(new Child());
   const int parent = ::getpid();
-  if (out.is_open && err.is_open) child->pid_ = ::fork();
-  if (child->pid_ == 0) become(program.c_str(), words.data(), out.ends[1], err.ends[1], parent);
+  if (in.is_open && out.is_open && err.is_open) child->pid_ = ::fork();
+  if (child->pid_ == 0) {
+    become(program.c_str(), words.data(), in.ends[0], out.ends[1], err.ends[1], parent);
+  }
   if (child->pid_ < 0) {
     return unavailable(
         fmt::format("[supervisor] cannot start a process: {}; raise the limits of processes "
@@ -76,6 +79,7 @@ Result<std::unique_ptr<Child>> Child::start(const std::string& program,
                     "files (ulimit -n)",
                     std::strerror(errno)));
   }
+  child->in_ = in.take_writer();
   child->out_.fd = out.take_reader();
   child->err_.fd = err.take_reader();
   for (const int fd : {child->out_.fd, child->err_.fd}) ::fcntl(fd, F_SETFL, O_NONBLOCK);
@@ -89,9 +93,13 @@ Child::~Child() {
     while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
     }
   }
-  for (const int fd : {out_.fd, err_.fd}) {
+  for (const int fd : {in_, out_.fd, err_.fd}) {
     if (fd >= 0) ::close(fd);
   }
+}
+
+void Child::end_input() {
+  if (in_ >= 0) ::close(std::exchange(in_, -1));
 }
 
 std::vector<std::string> Child::read_lines(Output& from) {

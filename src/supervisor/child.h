@@ -32,6 +32,9 @@ class Child {
   // Reads the complete lines that are available, without blocking.
   static std::vector<std::string> read_lines(Output& from);
 
+  // Ends the process's standard input, which is empty.
+  void end_input();
+
   int pid() const { return pid_; }
   void signal(int number) const;
   // Returns whether the process has ended.
@@ -44,6 +47,7 @@ class Child {
   Child() = default;
 
   int pid_ = -1;
+  int in_ = -1;
   std::optional<int> wait_status_;
   Output out_;
   Output err_;

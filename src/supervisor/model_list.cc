@@ -1,12 +1,12 @@
 #include "supervisor/model_list.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <system_error>
 
 #include "base/ascii.h"
+#include "base/file.h"
 #include "base/model_name.h"
 #include "base/text.h"
 
@@ -158,10 +158,11 @@ Result<fs::path> model_in(const fs::path& folder) {
 class FileStamp {
  public:
   void add_file(const fs::path& path) {
-    struct stat info = {};
-    if (++num_files_ > kMostFiles || ::stat(path.c_str(), &info) != 0) return;
-    lines_.push_back(fmt::format("{}:{}:{}:{}.{}:{}", info.st_dev, info.st_ino, info.st_size,
-                                 info.st_mtim.tv_sec, info.st_mtim.tv_nsec, path.string()));
+    if (++num_files_ > kMostFiles) return;
+    const Result<FileIdentity> file = identity_of(path);
+    if (!file.ok()) return;
+    lines_.push_back(fmt::format("{} {} {} {}", file->num_bytes, file->written_ns, file->changed_ns,
+                                 path.string()));
   }
   template <typename Iterator>
   void add_folder(const fs::path& folder) {

@@ -22,8 +22,8 @@ struct ModelEntry {
 };
 
 // Identifies the contents of the model's files, and of files and folders that its arguments name:
-// two equal results mean that none of them has changed. Reads no file, only sizes, times and
-// inodes. nullopt: the files are not known, or too many.
+// two equal results mean that none of them has changed. Reads no file, only sizes and times.
+// nullopt: the files are not known, or too many.
 std::optional<std::string> stamp_of_files(const ModelEntry& model);
 
 struct IniValue {

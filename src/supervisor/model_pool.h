@@ -50,6 +50,7 @@ struct Instance {
   std::unique_ptr<Upstream> upstream;  // must outlive the requests that run
   std::string socket;
   // Guarded by the pool's mutex.
+  bool has_room = false;  // the memory for the model is free; the process waits until then
   int num_running = 0;
   std::chrono::steady_clock::time_point probed_at = {};
   int num_silent_probes = 0;  // the latest ones, without a response until now
@@ -223,6 +224,7 @@ class ModelPool {
   void begin_plan(size_t idx, std::optional<int64_t> freed_bytes, Actions& after);
   void end_plan(size_t idx, Actions& after);
   void begin_start(size_t idx, Actions& after);
+  static bool waits_for_room(const Model& model);
   void end_start(size_t idx, Actions& after);
   void fail_start(size_t idx, const std::string& reason, Actions& after);
   void begin_unload(Model& model);

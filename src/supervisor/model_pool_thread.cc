@@ -301,16 +301,22 @@ void ModelPool::start_wanted(Actions& after) {
 bool ModelPool::start_next(size_t idx, Actions& after) {
   Model& model = models_[idx];
   const bool has_demand = model.start->is_asked || !model.queue.empty();
-  if (!has_demand && model.phase == Phase::kUnloaded) return true;
+  const bool waits = waits_for_room(model);
+  if (!has_demand && waits) begin_unload(model);
+  if (!has_demand && (waits || model.phase == Phase::kUnloaded)) return true;
   if (model.phase == Phase::kPlanning || model.phase == Phase::kUnloading) return false;
-  if (model.phase != Phase::kUnloaded) return true;
+  if (model.phase != Phase::kUnloaded && !waits) return true;
   forget_plan_of_changed_files(idx);
   const std::vector<LiveModel> live = live_models();
   UnloadChoice choice;
   if (model.memory) {
     choice = choose_unloads(live, *model.memory, capacity(live));
     if (choice.action == UnloadChoice::Action::kStart) {
-      begin_start(idx, after);
+      if (!waits) begin_start(idx, after);
+      if (model.instance) {
+        model.instance->has_room = true;
+        model.instance->child->end_input();
+      }
       return true;
     }
   } else {
@@ -321,7 +327,7 @@ bool ModelPool::start_next(size_t idx, Actions& after) {
     }
   }
   // Other models would be unloaded in vain for a model that does not start even without them.
-  if (!live.empty() && !fits_without(live, idx)) {
+  if (!waits && !live.empty() && !fits_without(live, idx)) {
     // The device of a model without a plan is not known.
     begin_plan(idx, std::max(bytes_to_free(live, false), bytes_to_free(live, true)), after);
   } else if (!model.memory) {
@@ -334,8 +340,14 @@ bool ModelPool::start_next(size_t idx, Actions& after) {
                after);
   } else {
     make_room_for(choice, idx);
+    // While the other models end, the process does what needs no memory.
+    if (!waits && choice.hold.empty()) begin_start(idx, after);
   }
   return false;
+}
+
+bool ModelPool::waits_for_room(const Model& model) {
+  return model.phase == Phase::kStarting && !model.instance->has_room;
 }
 
 // Unloads idle models, or holds busy ones.
@@ -366,7 +378,7 @@ std::vector<LiveModel> ModelPool::live_models() const {
   std::vector<LiveModel> live;
   for (size_t idx = 0; idx < models_.size(); ++idx) {
     const Model& model = models_[idx];
-    if (!model.instance) continue;
+    if (!model.instance || !model.instance->has_room) continue;
     const bool stays_long = model.keep_alive && *model.keep_alive < milliseconds(0);
     live.push_back({.idx = idx,
                     .memory = model.memory.value_or(PlannedMemory()),

@@ -7,9 +7,14 @@
 //   --plan-log=FILE          a plan adds a line to FILE.log, which is no file of the model
 //   --plan-hangs             a plan does not end
 //   --plan-fails-while=FILE  a plan fails as long as this file exists
+//   --waits=FILE             makes this file before it waits for memory
+//   --needs=FILE             fails if this file does not exist when it has memory
+//   --ends-after=FILE        ends when this file exists, after at most 10 s
+//   --ended=FILE             makes this file when it ends
 //   --start-ms=N             time to start
 //   --fails=TEXT             ends with this message instead of serving
 //   --fails-while=FILE       ends as long as this file exists
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -115,6 +120,23 @@ void handle(const std::string& name, Request&& request, const std::shared_ptr<Ex
   }).detach();
 }
 
+std::string ends_after;
+std::string ended;
+
+void touch(const std::string& path) {
+  if (!path.empty()) ::close(::open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+}
+
+void end(int /*signal*/) {
+  constexpr timespec kPause = {.tv_sec = 0, .tv_nsec = 1'000'000};
+  for (int i = 0; i < 10'000 && !ends_after.empty(); ++i) {
+    if (::access(ends_after.c_str(), F_OK) == 0) break;
+    ::nanosleep(&kPause, nullptr);
+  }
+  touch(ended);
+  ::_exit(0);
+}
+
 int fail(const std::string& message) {
   std::fprintf(stderr, "quire serve: %s\n", message.c_str());
   return 1;
@@ -123,8 +145,10 @@ int fail(const std::string& message) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  ::signal(SIGTERM, [](int) { ::_exit(0); });
   const Flags flags(argc, argv);
+  ends_after = flags.get("--ends-after");
+  ended = flags.get("--ended");
+  ::signal(SIGTERM, end);
   if (flags.has("--plan-only")) {
     if (flags.has("--plan-log"))
       std::ofstream(flags.get("--plan-log") + ".log", std::ios::app) << "plan\n";
@@ -143,6 +167,12 @@ int main(int argc, char** argv) {
         "{\"is_on_gpu\":false,\"num_bytes\":%s,\"least_free_bytes\":%s,\"free_bytes\":1000}\n",
         num_bytes.c_str(), least.c_str());
     return 0;
+  }
+  touch(flags.get("--waits"));
+  char byte = 0;
+  while (::read(STDIN_FILENO, &byte, 1) > 0) continue;
+  if (flags.has("--needs") && ::access(flags.get("--needs").c_str(), F_OK) != 0) {
+    return fail("[fake] another process has the memory");
   }
   if (flags.has("--fails")) return fail(flags.get("--fails"));
   if (std::filesystem::exists(flags.get("--fails-while"))) return fail("[fake] not yet");

@@ -406,6 +406,38 @@ TEST(Supervisor, UnloadsNothingForAModelThatDoesNotStart) {
   EXPECT_EQ(supervisor.metric("quire_supervisor_unloads_total", "a"), 0);
 }
 
+TEST(Supervisor, StartsAProcessWhileAnotherEnds) {
+  const quire::testing::ScratchDirectory scratch;
+  const std::string waits = (scratch.path() / "waits").string();
+  const std::string ended = (scratch.path() / "ended").string();
+  const TestSupervisor supervisor(
+      {.models = {{.name = "a", .arguments = {"--ends-after=" + waits, "--ended=" + ended}},
+                  {.name = "b", .arguments = {"--waits=" + waits, "--needs=" + ended}}},
+       .max_loaded = 1});
+  EXPECT_EQ(supervisor.complete("a").status, 200);
+  EXPECT_EQ(supervisor.complete("b").status, 200);
+  EXPECT_EQ(supervisor.state("a"), "unloaded");
+}
+
+// The client leaves while the process waits for the memory of another model.
+TEST(Supervisor, EndsAProcessThatWaitsForNoRequest) {
+  const quire::testing::ScratchDirectory scratch;
+  const std::string waits = (scratch.path() / "waits").string();
+  const std::string mark = (scratch.path() / "mark").string();
+  const TestSupervisor supervisor({.models = {{.name = "a", .arguments = {"--ends-after=" + mark}},
+                                              {.name = "b", .arguments = {"--waits=" + waits}}},
+                                   .max_loaded = 1});
+  EXPECT_EQ(supervisor.complete("a").status, 200);
+  {
+    const HttpClient leaves = supervisor.begin("b");
+    EXPECT_TRUE(eventually([&] { return std::filesystem::exists(waits); }));
+  }
+  EXPECT_TRUE(supervisor.becomes("b", "unloaded"));
+  EXPECT_EQ(supervisor.state("a"), "unloading");
+  scratch.write("mark", std::string_view(""));
+  EXPECT_EQ(supervisor.complete("b").status, 200);
+}
+
 // Two models that do not fit together, with files and a log of their plans.
 struct PlannedModels {
   PlannedModels() {
