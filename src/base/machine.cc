@@ -51,19 +51,6 @@ int64_t boot_time() {
   return 0;
 }
 
-// When this process started, in clock ticks since the machine did.
-int64_t start_ticks() {
-  const std::string stat = text_of("/proc/self/stat");
-  const size_t name_end = stat.rfind(')');  // the name can have spaces and brackets
-  if (name_end == std::string::npos) return 0;
-  std::istringstream fields(stat.substr(name_end + 1));
-  constexpr int kFieldsBefore = 19;  // "starttime" is the 22nd field, the name the second
-  std::string skipped;
-  for (int i = 0; i < kFieldsBefore; ++i) fields >> skipped;
-  int64_t ticks = 0;
-  return fields >> ticks ? ticks : 0;
-}
-
 int64_t num_open_descriptors() {
   std::error_code error;
   int64_t count = 0;
@@ -104,6 +91,18 @@ std::optional<int> lowest_quota(std::filesystem::path group, const QuotaOf& quot
 
 }  // namespace
 
+int64_t start_ticks_of(const std::string& process) {
+  const std::string stat = text_of(fmt::format("/proc/{}/stat", process));
+  const size_t name_end = stat.rfind(')');  // the name can have spaces and brackets
+  if (name_end == std::string::npos) return 0;
+  std::istringstream fields(stat.substr(name_end + 1));
+  constexpr int kFieldsBefore = 19;  // "starttime" is the 22nd field, the name the second
+  std::string skipped;
+  for (int i = 0; i < kFieldsBefore; ++i) fields >> skipped;
+  int64_t ticks = 0;
+  return fields >> ticks ? ticks : 0;
+}
+
 ProcessUse process_use() {
   ProcessUse use;
   use.cpu_seconds = 1e-9 * static_cast<double>(process_cpu_ns());
@@ -116,8 +115,9 @@ ProcessUse process_use() {
   use.num_open_fds = num_open_descriptors();
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) use.max_fds = static_cast<int64_t>(limit.rlim_cur);
-  use.started_at = static_cast<double>(boot_time()) +
-                   static_cast<double>(start_ticks()) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  use.started_at =
+      static_cast<double>(boot_time()) +
+      static_cast<double>(start_ticks_of("self")) / static_cast<double>(::sysconf(_SC_CLK_TCK));
   return use;
 }
 

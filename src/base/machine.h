@@ -54,6 +54,10 @@ struct ProcessUse {
 };
 ProcessUse process_use();
 
+// When a process started, in clock ticks since the machine did; 0: not known. `process` is its id,
+// or "self".
+int64_t start_ticks_of(const std::string& process);
+
 // Raises the limit on open file descriptors to the maximum that the process may set, and returns
 // it.
 int64_t raise_descriptor_limit();

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -16,6 +15,7 @@
 #include "base/json.h"
 #include "base/json_writer.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "base/text.h"
 #include "http_client/parsers.h"
 #include "hub/cache/model_cache.h"
@@ -29,21 +29,6 @@ namespace fs = std::filesystem;
 constexpr size_t kMaxRecordBytes = size_t{1} << 20;
 constexpr std::string_view kUnixPrefix = "unix:";
 
-// Returns when the process started, in clock ticks since the machine's start; 0: not known.
-int64_t start_ticks_of(int pid) {
-  constexpr size_t kMaxBytes = 4096;
-  const auto stat = read_file(fmt::format("/proc/{}/stat", pid), kMaxBytes);
-  if (!stat.ok()) return 0;
-  const size_t name_end = stat->rfind(')');  // the name can have spaces and brackets
-  if (name_end == std::string::npos) return 0;
-  std::istringstream fields(stat->substr(name_end + 1));
-  constexpr int kFieldsBefore = 19;  // "starttime" is the 22nd field, the name the second
-  std::string skipped;
-  for (int i = 0; i < kFieldsBefore; ++i) fields >> skipped;
-  int64_t ticks = 0;
-  return fields >> ticks ? ticks : 0;
-}
-
 std::string boot_id() {
   constexpr size_t kMaxBytes = 256;
   const auto text = read_file("/proc/sys/kernel/random/boot_id", kMaxBytes);
@@ -53,7 +38,8 @@ std::string boot_id() {
 // Returns whether the record's process runs. kill() fails if the process belongs to another user.
 bool is_running(const ServerRecord& record) {
   return ::kill(record.pid, 0) == 0 && record.start_ticks != 0 &&
-         record.start_ticks == start_ticks_of(record.pid) && record.boot_id == boot_id();
+         record.start_ticks == start_ticks_of(std::to_string(record.pid)) &&
+         record.boot_id == boot_id();
 }
 
 // Returns whether this user owns the file, so that no other user can have written the record.
@@ -143,7 +129,7 @@ Result<ServerRecord> parse_server_record(std::string_view text, std::string_view
 }
 
 PublishedServer::PublishedServer(ServerRecord record) {
-  record.start_ticks = start_ticks_of(record.pid);
+  record.start_ticks = start_ticks_of(std::to_string(record.pid));
   record.boot_id = boot_id();
   const fs::path directory = server_records_directory();
   if (directory.empty()) return;

@@ -81,6 +81,8 @@ http::Response error_response(const ApiError& error, ErrorShape shape, http::Hea
   http::Response response = {
       .status = error.http_status, .headers = std::move(headers), .body = error_body(error, shape)};
   if (error.http_status == kTooManyRequests || error.http_status == kServiceUnavailable) {
+    // The time until there is capacity depends on how many tokens the running requests will
+    // generate, which is not known.
     response.headers.emplace_back("retry-after", "1");
   }
   return response;

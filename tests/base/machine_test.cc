@@ -1,8 +1,10 @@
 #include "base/machine.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <string>
 
 #include "support/scratch_directory.h"
 
@@ -96,6 +98,12 @@ TEST(Machine, ThisProcessUsesResources) {
   const auto now = static_cast<double>(std::time(nullptr));
   EXPECT_LE(use.started_at, now + 1);
   EXPECT_GT(use.started_at, now - 3600);
+}
+
+TEST(Machine, AProcessHasStartTicksUntilItIsGone) {
+  EXPECT_GT(start_ticks_of("self"), 0);
+  EXPECT_EQ(start_ticks_of(std::to_string(::getpid())), start_ticks_of("self"));
+  EXPECT_EQ(start_ticks_of("0"), 0);
 }
 
 }  // namespace
