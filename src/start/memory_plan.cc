@@ -91,7 +91,7 @@ Saturated bytes_of_tables(const MemoryRequest& request, int64_t num_blocks) {
   return bytes;
 }
 
-// Of `num_seqs` sequences of max_model_len and the padding page.
+// The bytes of `num_seqs` sequences of max_model_len and the padding page.
 Saturated bytes_of_seqs(const MemoryRequest& request, int64_t num_seqs) {
   const int64_t blocks_per_seq =
       ceil_div(int64_t{request.sizes.max_model_len}, request.sizes.block_size);

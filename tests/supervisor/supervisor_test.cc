@@ -453,7 +453,7 @@ struct PlannedModels {
              .files = files.path() / "folder"},
             {.name = "b", .arguments = {"--plan-bytes=600"}, .files = files.path() / "x.gguf"}};
   }
-  // Of the model a.
+  // The plans of the model a.
   int num_plans() const {
     std::ifstream log(files.path() / "plans.log");
     int count = 0;
