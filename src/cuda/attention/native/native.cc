@@ -18,6 +18,7 @@ using native::KernelChoice;
 using native::KernelKind;
 using native::Params;
 
+constexpr int kMaxSeparateDim = 512;  // of separate keys and values: Gemma 4's dimension
 constexpr int kMinComputeCapability = 80;
 constexpr int kClusterComputeCapability = 90;
 constexpr int kWgmmaComputeCapability = 90;  // later GPUs do not have wgmma
@@ -222,7 +223,7 @@ class NativeAttention final : public AttentionBackend {
                    const Device& device) const override {
     GpuRequirements needs(shape, device, device.compute_capability >= kMinComputeCapability,
                           fmt::format("{} or later", kMinComputeCapability));
-    needs.require_head_dims(shape, shape.is_latent ? native::kMaxLatentDim : native::kMaxDim);
+    needs.require_head_dims(shape, shape.is_latent ? native::kMaxLatentDim : kMaxSeparateDim);
     needs.require(shape.q == DType::kF32 || shape.q == DType::kF16 || shape.q == DType::kBF16,
                   fmt::format("q is {}; it must be f32, f16 or bf16.", dtype_name(shape.q)));
     needs.require_output_type(shape);
