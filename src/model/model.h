@@ -178,7 +178,8 @@ class TapReader {
   // The columns of StepInput::hidden.
   virtual int state_width() const = 0;
   // Computes the hidden state of each token, for StepInput::hidden. taps: at most max_num_tokens
-  // rows of the target's taps(); out: [number of these rows, state_width()].
+  // rows of the target's taps(); out: [number of these rows, state_width()]. `out` may be `taps` if
+  // the head reads the target's cache.
   virtual void combine(TensorView taps, TensorView out) = 0;
   // Writes the keys and values of the input's positions for later passes, in less time than
   // forward(). Reads `hidden`; a draft head also reads the tokens. Attention plans are read only if

@@ -39,8 +39,7 @@ class DraftModel {
   // SchedulerConfig::num_draft_kv_slots and num_tokens_ahead.
   virtual int num_kv_slots(int num_drafts) const { return num_drafts; }
   virtual int num_tokens_ahead() const { return 0; }
-  // Whether the model's layers read the target's caches (DraftHead::reads_target_cache). Only a CPU
-  // computes such drafters.
+  // Whether the model's layers read the target's caches (DraftHead::reads_target_cache).
   virtual bool reads_target_cache() const { return false; }
   // The query lengths for which a GPU plans the drafter's decode attention, ascending. The first
   // length belongs to a drafting pass. q_lens: the query lengths of the target's steps, ascending.

@@ -12,15 +12,6 @@
 namespace quire {
 namespace {
 
-Status check_device(const Platform& platform, const DraftModel& draft) {
-  const Device& device = platform.contexts().front()->device();
-  if (!draft.reads_target_cache() || device.kind == DeviceKind::kCpu) return {};
-  return unimplemented(fmt::format(
-      "[engine] `speculative_config`: model; got {}, which attends to the model's own KV cache, "
-      "expected another drafter on a GPU: only `device` cpu computes it; use method suffix",
-      draft.name()));
-}
-
 // Opens the drafter's model, if a model drafts, and plans the replica's ranks with it.
 Status plan_with_drafter(const EngineConfig& config, const Speculation& speculation,
                          const ModelFiles& files, int64_t freed_bytes, PlannedReplica& replica) {
@@ -31,7 +22,6 @@ Status plan_with_drafter(const EngineConfig& config, const Speculation& speculat
   if (speculation.draft_model) {
     QUIRE_ASSIGN_OR_RETURN(replica.draft,
                            DraftModel::open(config, *speculation.draft_model, files.config));
-    QUIRE_RETURN_IF_ERROR(check_device(platform, *replica.draft));
   }
   const Verification& verification = speculation.verification;
   Result<std::vector<EnginePlan>> plans =

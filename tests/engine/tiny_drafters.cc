@@ -111,6 +111,43 @@ EngineConfig qwen_target(bool has_experts, int k_dim, int v_dim) {
 
 namespace {
 
+// The fields that a target and its drafter have in common.
+std::string gemma4_layers_json(std::string_view own) {
+  return fmt::format(R"("num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
+      "global_head_dim": 32, "num_global_key_value_heads": 1, "attention_k_eq_v": true,
+      "vocab_size": 8, "max_position_embeddings": 512, "sliding_window": 24, "rope_parameters": {{
+        "full_attention": {{"rope_type": "proportional", "partial_rotary_factor": 0.25,
+                            "rope_theta": 1e4}},
+        "sliding_attention": {{"rope_type": "default", "rope_theta": 1e3}}}},
+      "bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "bfloat16", {})",
+                     own);
+}
+
+}  // namespace
+
+EngineConfig gemma4_target() {
+  EngineConfig config = tiny_config();
+  config.model =
+      write_config("quire_gemma4_target",
+                   fmt::format(R"({{"architectures": ["Gemma4ForCausalLM"], {}}})",
+                               gemma4_layers_json(R"("hidden_size": 64, "intermediate_size": 112,
+      "num_hidden_layers": 4, "num_kv_shared_layers": 2, "hidden_size_per_layer_input": 8,
+      "vocab_size_per_layer_input": 8, "final_logit_softcapping": 30.0, "layer_types":
+      ["sliding_attention", "full_attention", "sliding_attention", "full_attention"])")));
+  return config;
+}
+
+std::string gemma4_drafter() {
+  return write_config("quire_gemma4_drafter",
+                      fmt::format(R"({{"architectures": ["Gemma4AssistantForCausalLM"],
+      "backbone_hidden_size": 64, "tie_word_embeddings": true, "text_config": {{{}}}}})",
+                                  gemma4_layers_json(R"("hidden_size": 48, "intermediate_size": 80,
+      "num_hidden_layers": 3, "num_kv_shared_layers": 3, "hidden_size_per_layer_input": 0,
+      "layer_types": ["sliding_attention", "sliding_attention", "full_attention"])")));
+}
+
+namespace {
+
 std::string block_layers_json(int vocab_size) {
   return fmt::format(
       R"("model_type": "qwen3", "hidden_size": 64, "head_dim": 16, "intermediate_size": 96,

@@ -33,6 +33,10 @@ EngineConfig mimo_target(int num_mtp_layers = 1);
 // the one for drafts. k_dim, v_dim: of the heads of delta nets.
 EngineConfig qwen_target(bool has_experts, int k_dim = 8, int v_dim = 12);
 
+// A Gemma 4 of 8 tokens, whose last layers share keys and values, and the path of a drafter for it.
+EngineConfig gemma4_target();
+std::string gemma4_drafter();
+
 // The path of a block drafter for a model of 4 layers and hidden size 64. method: dflash or dspark.
 std::string block_drafter(std::string_view method, int vocab_size = 8);
 // The path of such a drafter in the layout of `speculators`, with 6 of the target's 8 tokens as its

@@ -15,12 +15,13 @@ namespace {
 
 // Enqueues the same work for every step of one batch shape, so that a graph can replace it: one
 // pass over the tokens of the target's step, rejected drafts included, then one pass per further
-// draft.
+// draft. A head that reads the target's cache has one pass per draft, and nothing to read.
 class ModelDrafter final : public CudaDrafter {
  public:
   ModelDrafter(const DraftModelParts& parts, const DrafterLimits& limits, CudaOps& ops)
       : parts_(parts),
         head_(parts.instance.model->draft_head()),
+        reads_target_cache_(head_ != nullptr && head_->reads_target_cache()),
         num_drafts_(limits.num_drafts),
         ops_(ops) {}
 
@@ -36,9 +37,9 @@ class ModelDrafter final : public CudaDrafter {
 
  private:
   Model& model() const { return *parts_.instance.model; }
-  int num_ahead() const { return head_ == nullptr ? 0 : 1; }
   // A head drafts the first token in the first pass. An ordinary model has not read the newest
   // token by then.
+  int num_ahead() const { return head_ == nullptr || reads_target_cache_ ? 0 : 1; }
   int num_passes() const { return num_drafts_ - num_ahead(); }
   TensorView states(int64_t num_rows) const { return states_.view.rows(0, num_rows); }
 
@@ -48,6 +49,9 @@ class ModelDrafter final : public CudaDrafter {
     return head_ != nullptr && call.num_drafts == 0;
   }
 
+  // Writes the hidden states that pass `pass_idx` reads: the target's, of the last token that it
+  // kept, or those of the pass before.
+  Status read_states(const CudaDraftCall& call, int pass_idx);
   // Runs the model on the newest token or draft of each sequence. Its logits give draft pass_idx +
   // num_ahead().
   Status run_pass(const CudaDraftCall& call, int pass_idx, CudaStream& stream);
@@ -56,7 +60,8 @@ class ModelDrafter final : public CudaDrafter {
   Status choose(const CudaDraftCall& call, const int32_t* rows, int draft_idx, CudaStream& stream);
 
   DraftModelParts parts_;
-  DraftHead* head_;  // of the model; null: an ordinary model
+  DraftHead* head_;          // of the model; null: an ordinary model
+  bool reads_target_cache_;  // DraftHead::reads_target_cache()
   int num_drafts_;
   CudaOps& ops_;
   DraftInputs inputs_;
@@ -65,7 +70,7 @@ class ModelDrafter final : public CudaDrafter {
   // The attention of the step that was prepared.
   std::span<const KvGroupStep> first_step_, pass_step_;
   Tensor logits_;      // F32 [max_num_seqs, vocab_size]
-  Tensor states_;      // [max_num_tokens, hidden_size]; heads only
+  Tensor states_;      // [max_num_tokens, TapReader::state_width()]; heads only
   Buffer target_ids_;  // TapReader::target_ids(); empty if the vocabularies are the same
 };
 
@@ -74,12 +79,13 @@ Status ModelDrafter::allocate(const DrafterLimits& limits, CudaStream& stream) {
   const ModelLimits& model_limits = parts_.limits;
   const DraftLimits input_limits = {.step = draft_step_limits(parts_, limits.max_num_seqs),
                                     .num_ahead = num_ahead(),
-                                    .num_passes = num_passes()};
+                                    .num_passes = num_passes(),
+                                    .reads_target_cache = reads_target_cache_};
   QUIRE_ASSIGN_OR_RETURN(inputs_, DraftInputs::create(input_limits, stream));
   QUIRE_ASSIGN_OR_RETURN(logits_,
                          ops_.allocate({limits.max_num_seqs, config.vocab_size}, DType::kF32));
   if (head_ == nullptr) return {};
-  QUIRE_ASSIGN_OR_RETURN(states_, ops_.allocate({model_limits.max_num_tokens, config.hidden_size},
+  QUIRE_ASSIGN_OR_RETURN(states_, ops_.allocate({model_limits.max_num_tokens, head_->state_width()},
                                                 ops_.activation_dtype()));
   QUIRE_ASSIGN_OR_RETURN(target_ids_, upload_target_ids(*head_, stream));
   return {};
@@ -89,6 +95,7 @@ Status ModelDrafter::prepare_read(const CudaDraftCall& call, CudaStream& stream)
   const DraftStep& step = *call.step;
   inputs_.arrays().num_computed = call.num_computed;
   inputs_.arrays().next_tokens = call.next_tokens;
+  if (reads_target_cache_) return {};
   const bool attends = !writes_context(call) || head_->context_attends();
   QUIRE_ASSIGN_OR_RETURN(
       first_step_, attends ? first_attention_.plan(step.batches, step.graph != nullptr, stream)
@@ -107,7 +114,7 @@ Status ModelDrafter::prepare_proposal(const CudaDraftCall& call, CudaStream& str
 
 Status ModelDrafter::propose(const CudaDraftCall& call, CudaStream& stream) {
   if (call.num_drafts == 0) return {};
-  if (head_ != nullptr) {
+  if (num_ahead() > 0) {
     QUIRE_RETURN_IF_ERROR(choose(call, inputs_.arrays().last_rows, 0, stream));
   }
   for (int pass = 0; pass + num_ahead() < call.num_drafts; ++pass) {
@@ -120,6 +127,7 @@ Status ModelDrafter::propose(const CudaDraftCall& call, CudaStream& stream) {
 Status ModelDrafter::read_step(const CudaDraftCall& call, CudaStream& stream) {
   const DraftStep& step = *call.step;
   launch_first_pass(*step.arrays, inputs_.arrays(), call.num_spans, stream);
+  if (reads_target_cache_) return {};
   StepInput input = {.num_tokens = step.num_tokens,
                      .token_ids = inputs_.arrays().step_token_ids,
                      .positions = step.arrays->positions,
@@ -131,6 +139,16 @@ Status ModelDrafter::read_step(const CudaDraftCall& call, CudaStream& stream) {
   return writes_context(call) ? head_->write_context(input) : model().forward(input);
 }
 
+Status ModelDrafter::read_states(const CudaDraftCall& call, int pass_idx) {
+  const DraftArrays& arrays = inputs_.arrays();
+  const TensorView out = states(call.num_spans);
+  if (pass_idx > 0) return head_->output_states(arrays.query_start, call.num_spans, out);
+  if (!reads_target_cache_) return head_->output_states(arrays.last_rows, call.num_spans, out);
+  ops_.gather_rows(parts_.target->taps(), arrays.last_rows, out);
+  head_->combine(out, out);
+  return {};
+}
+
 Status ModelDrafter::run_pass(const CudaDraftCall& call, int pass_idx, CudaStream& stream) {
   const DraftArrays& arrays = inputs_.arrays();
   launch_draft_pass(*call.step->arrays, arrays, pass_idx, call.num_spans, stream);
@@ -139,9 +157,8 @@ Status ModelDrafter::run_pass(const CudaDraftCall& call, int pass_idx, CudaStrea
                      .positions = arrays.positions,
                      .kv_groups = pass_step_};
   if (head_ != nullptr) {
+    QUIRE_RETURN_IF_ERROR(read_states(call, pass_idx));
     input.hidden = states(call.num_spans);
-    const int32_t* rows = pass_idx == 0 ? arrays.last_rows : arrays.query_start;
-    QUIRE_RETURN_IF_ERROR(head_->output_states(rows, call.num_spans, input.hidden));
   }
   return model().forward(input);
 }

@@ -14,6 +14,7 @@ DraftArrays DraftInputs::lay_out(BumpAllocator& allocator, const DraftLimits& li
   arrays.num_ahead = limits.num_ahead;
   arrays.num_passes = limits.num_passes;
   arrays.q_len = limits.q_len;
+  arrays.reads_target_cache = limits.reads_target_cache;
   arrays.step_token_ids =
       allocator.allocate<int32_t>(static_cast<size_t>(limits.step.max_num_tokens));
   arrays.last_rows = allocator.allocate<int32_t>(seqs);

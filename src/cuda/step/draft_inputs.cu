@@ -48,7 +48,9 @@ __device__ void copy_pages(const StepArrays& step, const DraftArrays& drafts, co
   }
   const int32_t* slot_pages = step.tables[table_idx].slot_pages + span.slot * step.max_pages;
   const int num_pages = ceil_div(first + drafts.num_passes * drafts.q_len, step.page_size);
-  const int first_page = first_page_read(first, table.window, step.page_size);
+  // With the target's cache, the query is at the position before the newest token.
+  const int query = drafts.reads_target_cache ? max(first - 1, 0) : first;
+  const int first_page = first_page_read(query, table.window, step.page_size);
   for (int i = threadIdx.x; i < num_pages; i += kDraftThreads) {
     pages[i] = i >= first_page && i < span.num_pages ? slot_pages[i] : 0;
   }
@@ -94,12 +96,14 @@ __global__ void __launch_bounds__(kDraftThreads)
   }
   const StepSpan span = read_span(step, i);
   const int num_computed = drafts.num_computed[slot];
-  const int position = first_position(step, span, num_computed) + pass_idx;
+  const int num_ahead = drafts.reads_target_cache ? 0 : pass_idx;
+  const int position = first_position(step, span, num_computed) + num_ahead;
   drafts.token_ids[i] = drafts.next_tokens[slot * step.max_q_len + pass_idx + drafts.num_ahead];
   drafts.positions[i] = position;
-  drafts.seq_lens[i] = position + 1;
+  drafts.seq_lens[i] = position + (drafts.reads_target_cache ? 0 : 1);
   for (int t = 0; t < step.num_tables; ++t) {
-    drafts.tables[t].kv_slots[i] = kv_slot(step, span, t, position, num_computed + pass_idx);
+    drafts.tables[t].kv_slots[i] =
+        drafts.reads_target_cache ? -1 : kv_slot(step, span, t, position, num_computed + num_ahead);
   }
 }
 

@@ -6,6 +6,9 @@
 // The first pass computes the tokens of the target's step again, in the same layout: with the same
 // positions, KV slots and attention batch. Each further pass computes one token per sequence.
 //
+// A head that reads the target's cache (DraftHead::reads_target_cache) has no first pass. All its
+// passes are at the place of the newest token.
+//
 //   StepArrays, SlotTables -- launch_block_pass --> DraftArrays
 //
 // A block drafter has one pass, with one block per sequence. It reads the target's step directly
@@ -45,6 +48,7 @@ struct DraftLimits {
   // Passes after the first. Each computes q_len tokens per sequence, at the next positions.
   int num_passes = 0;
   int q_len = 1;  // for a block drafter, the tokens of its block
+  bool reads_target_cache = false;
 };
 
 // The tokens of a block, and the logits that a block drafter computes from them.
@@ -60,6 +64,7 @@ struct DraftArrays {
   int num_ahead = 0;
   int num_passes = 0;
   int q_len = 1;
+  bool reads_target_cache = false;
   const int32_t* num_computed = nullptr;  // by slot, after the step
   const int32_t* next_tokens = nullptr;   // [slots, StepArrays::max_q_len]: the newest
                                           // token, then drafts
@@ -85,7 +90,8 @@ struct DraftArrays {
 void launch_first_pass(const StepArrays& step, const DraftArrays& drafts, int num_spans,
                        CudaStream& stream);
 // Derives the batch of pass `pass_idx` after the first pass. The token that this pass processes
-// must already be in next_tokens.
+// must already be in next_tokens. With reads_target_cache, the token has the newest token's
+// position, attends to the positions before it, and is not written to the cache.
 void launch_draft_pass(const StepArrays& step, const DraftArrays& drafts, int pass_idx,
                        int num_spans, CudaStream& stream);
 

@@ -144,6 +144,16 @@ TEST_P(GpuDrafters, AnMtpLayerDraftsAsOnACpu) {
   }
 }
 
+TEST_P(GpuDrafters, AGemma4DrafterKeepsTheOutputs) {
+  for (const int num_drafts : {1, 4}) {
+    SCOPED_TRACE(num_drafts);
+    const SpeculationStats drafts = expect_outputs(
+        with_drafter(gemma4_target(), gemma4_drafter(), num_drafts, "mtp"), eagle_requests());
+    EXPECT_GT(drafts.num_accepted, 50);
+    EXPECT_LT(drafts.num_accepted, drafts.num_drafts);
+  }
+}
+
 // A random block drafter is right about as often as a guess, so the tolerance is narrow. On a CPU
 // the number of accepted drafts changes by 13 % or more without the context, and with DFlash by 29
 // % with another mask token.
@@ -193,6 +203,34 @@ TEST_P(GpuDrafters, ABlockDrafterSharesBlocksWithWindows) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Variants, GpuDrafters, ::testing::ValuesIn(common_variants()), name_of);
+
+// Every draft is accepted, so the outputs have all of them. At the end of an output, a CPU makes
+// only the drafts that it still needs.
+TEST_F(GpuTest, AGemma4DrafterDraftsAsOnACpu) {
+  constexpr size_t kNumTokens = 40;
+  constexpr size_t kNumDrafts = 3;
+  std::vector<Request> requests = eagle_requests();
+  requests.resize(12);
+  for (Request& request : requests) request = greedy(request.prompt_token_ids, kNumTokens);
+  const auto outputs_on = [&](const char* device, bool eager) {
+    EngineConfig config =
+        on_device(with_drafter(gemma4_target(), gemma4_drafter(), kNumDrafts, "mtp"), device);
+    config.speculative_config.insert(
+        1, R"("rejection_sample_method": "synthetic", "synthetic_acceptance_rates": [1, 1, 1],)");
+    config.max_num_batched_tokens = 2048;
+    config.enforce_eager = eager;
+    std::vector<Collected> outputs = run_all(*make_engine(config), requests);
+    for (Collected& output : outputs) {
+      EXPECT_EQ(output.token_ids.size(), kNumTokens) << output.error.message();
+      output.token_ids.resize(kNumTokens - kNumDrafts);
+    }
+    return outputs;
+  };
+  const std::vector<Collected> expected = outputs_on("cpu", false);
+  for (const bool eager : {false, true}) {
+    EXPECT_LE(count_differences(outputs_on("cuda", eager), expected), kMaxTies) << eager;
+  }
+}
 
 // Heads of delta nets of 128 have other kernels.
 TEST_F(GpuTest, AnMtpLayerDraftsOverLargeStatesAsOnACpu) {

@@ -1,4 +1,4 @@
-// The block of a drafter, as the device derives it after a step, against the same values computed
+// The passes of drafters, as the device derives them after a step, against the same values computed
 // on the host from each sequence's length and pages.
 #include "cuda/step/draft_inputs.h"
 
@@ -42,7 +42,7 @@ int32_t next_token(int slot, int i) {
   return 10 * slot + i;
 }
 
-// The pass of a block drafter on the device after one step of the sequences.
+// The passes of a drafter on the device after one step of the sequences.
 class BlockPassTest : public ::testing::TestWithParam<std::tuple<int, bool>> {
  protected:
   static int block_len() { return std::get<0>(GetParam()); }
@@ -130,7 +130,11 @@ class BlockPassTest : public ::testing::TestWithParam<std::tuple<int, bool>> {
   }
 
   void run_pass() {
-    const DraftLimits limits = {.step = limits_, .num_passes = 1, .q_len = block_len()};
+    make_inputs({.step = limits_, .num_passes = 1, .q_len = block_len()});
+    launch_block_pass(buffers_.arrays(), inputs_.arrays(), block(), num_spans(), *stream_);
+  }
+
+  void make_inputs(const DraftLimits& limits) {
     inputs_ = std::move(*DraftInputs::create(limits, *stream_));
     inputs_.arrays().num_computed = buffers_.arrays().num_computed;
     inputs_.arrays().next_tokens = buffers_.arrays().next_tokens;
@@ -138,7 +142,6 @@ class BlockPassTest : public ::testing::TestWithParam<std::tuple<int, bool>> {
     inputs_.describe({.arrays = &buffers_.arrays(),
                       .batches = attention_.batches(),
                       .graph = in_graph() ? &batch : nullptr});
-    launch_block_pass(buffers_.arrays(), inputs_.arrays(), block(), num_spans(), *stream_);
   }
 
   static BlockTokens block() {
@@ -180,12 +183,13 @@ class BlockPassTest : public ::testing::TestWithParam<std::tuple<int, bool>> {
     EXPECT_GE(inputs_.batch().kv_len_bound[static_cast<size_t>(span_idx)], seq_len);
     for (size_t t = 0; t < 2; ++t) {
       EXPECT_EQ(read_block(arrays.tables[t].kv_slots, span_idx), kv_slots[t]);
-      expect_pages(seq, span_idx, t, seq_len);
+      expect_pages(seq, seq.first(), span_idx, t, seq_len);
     }
   }
 
-  void expect_pages(const Seq& seq, int span_idx, size_t table, int seq_len) {
-    const int first_page = first_page_read(seq.first(), kWindows[table], kPageSize);
+  // `query`: the position of the first query.
+  void expect_pages(const Seq& seq, int query, int span_idx, size_t table, int seq_len) {
+    const int first_page = first_page_read(query, kWindows[table], kPageSize);
     std::vector<int32_t> pages;
     for (int i = 0; i < ceil_div(seq_len, kPageSize); ++i) {
       pages.push_back(i < first_page ? 0 : page_of(seq, table, i));
@@ -260,6 +264,26 @@ TEST_P(BlockPassTest, ReadsTheTokenBeforeEachDraft) {
       const Seq* seq = seq_of(i);
       EXPECT_EQ(previous[static_cast<size_t>(i)],
                 seq == nullptr ? 0 : next_token(seq->slot, draft));
+    }
+  }
+}
+
+TEST_P(BlockPassTest, PassesOverTheTargetsCacheStayAtTheNewestToken) {
+  make_inputs({.step = limits_, .num_passes = kQLen - 1, .reads_target_cache = true});
+  launch_first_pass(buffers_.arrays(), inputs_.arrays(), num_spans(), *stream_);
+  for (int pass = 0; pass < kQLen - 1; ++pass) {
+    launch_draft_pass(buffers_.arrays(), inputs_.arrays(), pass, num_spans(), *stream_);
+    const DraftArrays& arrays = inputs_.arrays();
+    for (int i = 0; i < num_spans(); ++i) {
+      const Seq* seq = seq_of(i);
+      const int seq_len = seq == nullptr ? 0 : seq->first();
+      EXPECT_EQ(read(arrays.token_ids + i, 1)[0], seq == nullptr ? 0 : next_token(seq->slot, pass));
+      EXPECT_EQ(read(arrays.positions + i, 1)[0], seq_len);
+      EXPECT_EQ(read(arrays.seq_lens + i, 1)[0], seq_len);
+      for (size_t t = 0; t < 2; ++t) {
+        EXPECT_EQ(read(arrays.tables[t].kv_slots + i, 1)[0], -1);
+        if (seq != nullptr) expect_pages(*seq, seq_len - 1, i, t, seq_len);
+      }
     }
   }
 }
