@@ -28,8 +28,7 @@ Other architectures are refused by name.
 
 - **Formats**: safetensors in F32, F16 and BF16, FP8, MXFP4, AWQ, GPTQ and compressed-tensors
   ([quantization](cli.md#quantize)); [GGUF files](cli.md#gguf-files) of the architectures whose name there is given.
-- **Devices**: CPUs and NVIDIA GPUs, also divided among several. FP8 needs a Hopper GPU, or expands on a CPU. Gemma 4
-  runs on CPUs alone: GPUs have no kernel for heads of 512 elements.
+- **Devices**: CPUs and NVIDIA GPUs, also divided among several. FP8 needs a Hopper GPU, or expands on a CPU.
 - **Drafts**: MiMo-7B, Qwen3.5, Qwen3.6 and Qwen3-Next bring a layer for [method `mtp`](speculative-decoding.md#methods);
   Gemma 4 has drafters for it in checkpoints of their own.
 - **Images**: of a model that takes images too, the decoder of text is loaded; a request with an image is refused.

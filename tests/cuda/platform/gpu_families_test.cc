@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -44,6 +45,9 @@ constexpr double kWeakMutationFactor = 2.5;
 // The bars with FP8, in multiples. A CPU quantizes the same weights, but not the inputs of
 // products. The largest median on an H200 is 0.287; unrelated logits would have about 1.4.
 constexpr double kFp8Factor = 6.0;
+// The bars with an FP8 KV cache on both devices, in multiples. The largest median on an H200 is
+// 0.055.
+constexpr double kFp8CacheFactor = 1.5;
 
 constexpr int kVocabSize = 24;  // of which a request gets nearly all log probabilities
 constexpr int kNumLogprobs = 20;
@@ -60,6 +64,7 @@ struct FamilyCase {
   std::string config;  // the text of config.json
   std::vector<Mutation> mutations;
   bool has_experts = false;
+  bool is_quantized = false;
 };
 
 void PrintTo(const FamilyCase& one, std::ostream* out) {
@@ -545,12 +550,11 @@ FamilyCase qwen3_5_moe() {
           true};
 }
 
-// The heads of layers without a window have 256 elements instead of 512, for which no backend has a
-// kernel.
+// The heads have the published widths.
 std::string gemma4_config(std::string_view own) {
   return config_of(
       "Gemma4ForCausalLM",
-      fmt::format(R"("head_dim":128,"global_head_dim":256,"sliding_window":24,{},)"
+      fmt::format(R"("head_dim":256,"global_head_dim":512,"sliding_window":24,{},)"
                   R"("final_logit_softcapping":20.0,"rope_parameters":{{"full_attention":{{)"
                   R"("rope_type":"proportional","partial_rotary_factor":0.25,"rope_theta":100.0}},)"
                   R"("sliding_attention":{{"rope_type":"default","rope_theta":100.0}}}})",
@@ -575,7 +579,7 @@ FamilyCase gemma4_moe() {
   const std::string config = gemma4_config(
       fmt::format(R"("hidden_size_per_layer_input":0,"attention_k_eq_v":true,)"
                   R"("num_global_key_value_heads":1,"enable_moe_block":true,"num_experts":8,)"
-                  R"("top_k_experts":2,"moe_intermediate_size":128,{})",
+                  R"("top_k_experts":2,"moe_intermediate_size":176,{})",
                   kLayerTypes));
   return {"gemma4_moe",
           config,
@@ -599,6 +603,27 @@ FamilyCase gemma4_shared() {
                 R"("hidden_size_per_layer_input":0)")}};
 }
 
+// With plain experts, or with experts in MXFP4, as published.
+FamilyCase gpt_oss(bool has_mxfp4) {
+  const std::string config = config_of(
+      "GptOssForCausalLM",
+      fmt::format(R"("head_dim":64,"attention_bias":true,"sliding_window":24,"layer_types":)"
+                  R"(["sliding_attention","full_attention","sliding_attention","full_attention"],)"
+                  R"("num_local_experts":8,"num_experts_per_tok":2,"rope_theta":150000.0,)"
+                  R"("rope_scaling":{{"rope_type":"yarn","factor":8.0,"beta_fast":4.0,)"
+                  R"("beta_slow":1.0,"truncate":false,"original_max_position_embeddings":32}}{})",
+                  has_mxfp4 ? R"(,"quantization_config":{"quant_method":"mxfp4"})" : ""));
+  return {has_mxfp4 ? "gpt_oss_mxfp4" : "gpt_oss",
+          config,
+          {with("window", config, R"("sliding_window":24)", R"("sliding_window":8)"),
+           with("YaRN", config, R"("factor":8.0)", R"("factor":1.0)"),
+           with("biases", config, R"("attention_bias":true)", R"("attention_bias":false)"),
+           with("experts per token", config, R"("num_experts_per_tok":2)",
+                R"("num_experts_per_tok":1)")},
+          true,
+          has_mxfp4};
+}
+
 std::vector<FamilyCase> family_cases() {
   return {qwen3_vl(),      qwen3_vl_moe(), ministral3(),  phi3(),         glm4_moe(),
           glm4_moe_lite(), minimax_m2(),   olmo2(),       olmo3(),        smollm3(),
@@ -606,7 +631,7 @@ std::vector<FamilyCase> family_cases() {
           ernie4_5(),      exaone4(),      kimi_k2(),     mistral4(),     laguna(),
           ernie4_5_moe(),  mimo_v2(),      llama4(),      muse_glimmer(), lfm2(),
           lfm2_moe(),      qwen3_5(),      qwen3_5_moe(), gemma4(),       gemma4_moe(),
-          gemma4_shared()};
+          gemma4_shared(), gpt_oss(false), gpt_oss(true)};
 }
 
 bool has_part(std::string_view name, std::string_view part) {
@@ -658,6 +683,50 @@ StoredTensor stored_bf16(const GoldenTensor& tensor, std::string_view name, cons
   return stored;
 }
 
+// The code of the number of MXFP4 next to x, which is at most 6.
+uint8_t mxfp4_code(float x) {
+  constexpr float kValues[] = {0.0F, 0.5F, 1.0F, 1.5F, 2.0F, 3.0F, 4.0F, 6.0F};
+  const auto distance = [&](float value) { return std::abs(std::abs(x) - value); };
+  const auto code = std::ranges::min_element(kValues, {}, distance) - std::begin(kValues);
+  return static_cast<uint8_t>(code + (x < 0 ? 8 : 0));
+}
+
+// Replaces the experts' matrices by MXFP4 (model/mxfp4_weights.h).
+void round_experts(StoredTensors& stored) {
+  constexpr int64_t kGroup = 32;
+  constexpr std::string_view kWeight = ".weight";
+  StoredTensors rounded;
+  for (const auto& [name, tensor] : stored) {
+    if (!has_part(name, ".mlp.experts.") || !name.ends_with(kWeight)) continue;
+    const int64_t rows = tensor.shape[0];
+    const int64_t groups = tensor.shape[1] / kGroup;
+    StoredTensor blocks = {"U8", {rows, groups, kGroup / 2}, {}};
+    StoredTensor scales = {"U8", {rows, groups}, {}};
+    for (int64_t group = 0; group < rows * groups; ++group) {
+      std::array<float, kGroup> numbers = {};
+      float largest = 0.0F;
+      for (size_t i = 0; i < numbers.size(); ++i) {
+        uint16_t bits = 0;
+        std::memcpy(&bits, tensor.bytes.data() + 2 * (group * kGroup + static_cast<int64_t>(i)), 2);
+        numbers[i] = bf16_to_f32(bits);
+        largest = std::max(largest, std::abs(numbers[i]));
+      }
+      const int exponent = std::ilogb(largest) - 2;
+      scales.bytes.push_back(static_cast<std::byte>(exponent + 127));
+      for (size_t i = 0; i < numbers.size(); i += 2) {
+        const int low = mxfp4_code(std::ldexp(numbers[i], -exponent));
+        const int high = mxfp4_code(std::ldexp(numbers[i + 1], -exponent));
+        blocks.bytes.push_back(static_cast<std::byte>(low | high << 4));
+      }
+    }
+    rounded[name + "_blocks"] = std::move(blocks);
+    rounded[name + "_scales"] = std::move(scales);
+  }
+  std::erase_if(stored,
+                [&](const auto& entry) { return rounded.contains(entry.first + "_blocks"); });
+  stored.merge(rounded);
+}
+
 // Qwen3.5 stores the queries and gates of each head in turn, as one matrix.
 void join_gates(int head_dim, StoredTensors& stored) {
   constexpr std::string_view kGates = "gate_proj.weight";
@@ -704,15 +773,18 @@ StoredTensors weights_of(const std::string& config_json) {
   if (config.architecture.starts_with("Qwen3_5")) {
     join_gates(decoder_config(config).head_dim, stored);
   }
+  if (config.layout.has_mxfp4_experts) round_experts(stored);
   return stored;
 }
 
 // An engine on a CPU, and the files of its model, which other engines may load too.
 class Computed {
  public:
-  explicit Computed(const std::string& config_json, std::string_view quantization = "none")
+  explicit Computed(const std::string& config_json, std::string_view quantization = "none",
+                    std::string_view kv_cache_dtype = "auto")
       : config_(write_checkpoint(files_, config_json, weights_of(config_json))) {
     config_.quantization = quantization;
+    config_.kv_cache_dtype = kv_cache_dtype;
     config_.max_num_seqs = 4;
     config_.kv_cache_memory = int64_t{64} << 20;
   }
@@ -903,12 +975,30 @@ TEST_P(GpuFamilies, PrefixHitsKeepTheLogits) {
 }
 
 TEST_P(GpuFamilies, WeightsInFp8KeepTheLogits) {
+  if (GetParam().is_quantized) GTEST_SKIP() << "the checkpoint is quantized";
   Computed cpu(GetParam().config, "fp8");
   const auto outputs = run_all(*make_engine(on_gpu(cpu.config())), requests());
   expect_near(rows_of(outputs), rows_of(cpu.score(requests(), outputs)), kFp8Factor);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GpuFamilies, ::testing::ValuesIn(family_cases()),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+using GpuFp8Caches = GpuFamilies;
+
+TEST_P(GpuFp8Caches, KeepTheLogits) {
+  Computed cpu(GetParam().config, "none", "fp8");
+  EngineConfig config = on_gpu(cpu.config());
+  config.kv_cache_dtype = "fp8";
+  for (const GpuRun& run : runs_of(config)) {
+    SCOPED_TRACE(run.name);
+    const auto outputs = run_all(*make_engine(run.config), requests());
+    expect_near(rows_of(outputs), rows_of(cpu.score(requests(), outputs)), kFp8CacheFactor);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Groups, GpuFp8Caches,
+                         ::testing::Values(gemma4(), gemma4_moe(), gemma4_shared(), gpt_oss(false)),
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
