@@ -1,6 +1,6 @@
 // Times the operations of a step of Llama-3.1-8B on a GPU, except attention:
 //   bench_cuda_gemm [products] [batches] [layers] [rows] [load] [fp8] [fp8_batches] [fusion]
-//                   [experts] [one_row] [packed] [packed_experts] [tails]
+//                   [experts] [router] [one_row] [packed] [packed_experts] [tails]
 // Without arguments, it runs all.
 // products: every kernel for each weight matrix at 1 to 16 rows (GEMM M). batches: cuBLASLt and the
 // wgmma kernels' plans at 32 to 2048 rows. layers: whole layers as a graph. rows: the operations
@@ -8,11 +8,12 @@
 // of Llama-3.1-70B. fp8_batches: their kernels and plans at 16 to 512 rows. fusion: norms, products
 // with FP8 weights and SiLU(gate) * up of both models, as separate operations and as fused ones.
 // experts: the routing and the experts of Qwen3-30B-A3B and DeepSeek-V2-Lite, in BF16 and FP8.
-// one_row: the products of one row of these models, between small kernels.
-// packed: products with weights in 4, 6 and 8 bits, and layers of them. packed_experts: the experts
-// of Qwen3-30B-A3B, gpt-oss-20b and gpt-oss-120b in 4 bits. tails: the fused layer tail and
-// separate kernels. Other weights are BF16. Weights differ from call to call, so that the L2 holds
-// none of them.
+// router: a layer's o, router and experts at 1 to 8 rows, with the router in one kernel or in
+// three. one_row: the products of one row of these models, between small kernels. packed: products
+// with weights in 4, 6 and 8 bits, and layers of them. packed_experts: the experts of
+// Qwen3-30B-A3B, gpt-oss-20b and gpt-oss-120b in 4 bits. tails: the fused layer tail and separate
+// kernels. Other weights are BF16. Weights differ from call to call, so that the L2 holds none of
+// them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,9 +28,11 @@
 
 #include "base/check.h"
 #include "cuda/base/device_info.h"
+#include "cuda/gemm/dense/cuda_linear.h"
 #include "cuda/gemm/dense/dense_choice.h"
 #include "cuda/gemm/experts/expert_kernels.h"
 #include "cuda/gemm/experts/experts_choice.h"
+#include "cuda/gemm/experts/kernels/router_kernel.h"
 #include "cuda/gemm/packed/packed_choice.h"
 #include "cuda/gemm/tail/layer_tail.h"
 #include "cuda/ops/cuda_ops.h"
@@ -1018,6 +1021,121 @@ void bench_experts(Bench& bench) {
   }
 }
 
+// A model whose layers bench_router() times.
+struct RouterModel {
+  const char* name;
+  ExpertsShape shape;
+  int64_t o_width;  // columns of o
+};
+constexpr RouterModel kRouterModels[] = {
+    {"Qwen3-30B-A3B", {128, 8, 2048, 768}, 4096},
+    {"DeepSeek-V2-Lite", {66, 8, 2048, 1408, 2}, 2048},
+    {"gpt-oss-20b", {32, 4, 2880, 2880}, 4096},
+    {"gpt-oss-120b", {128, 4, 2880, 2880}, 4096},
+    {"GLM-4.5-Air", {129, 9, 4096, 1408, 1}, 12288},
+};
+
+// Times o, the norm with the residual, the router's product, the routing, and the experts of a
+// layer: with three kernels between o and the experts, and with one. Times are per layer; `alone`
+// is without the experts.
+void bench_router(Bench& bench, const RouterModel& model) {
+  constexpr int kExpertLayers = 3;
+  constexpr int kRounds = 4;  // of all layers, with different matrices of o and of the router
+  constexpr int kNumLayers = kExpertLayers * kRounds;
+  const ExpertsShape& shape = model.shape;
+  const ExpertRouting routing = {.num_experts = shape.num_experts - shape.num_shared,
+                                 .top_k = shape.top_k - shape.num_shared,
+                                 .renormalize = true,
+                                 .num_shared = shape.num_shared};
+  const int64_t hidden = shape.hidden_size;
+  constexpr int64_t kMaxTokens = cuda::kMostRouterTokens;
+  const auto ops = cuda::CudaOps::create(*bench.stream, DType::kBF16).value();
+  const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
+  std::vector<std::unique_ptr<Experts>> layers;
+  DummyExperts source(bench.weights, shape, false);
+  for (int i = 0; i < kExpertLayers; ++i) {
+    layers.push_back(ops->weights().make_experts(source).value());
+  }
+  std::vector<std::unique_ptr<Linear>> o;
+  std::vector<std::unique_ptr<Linear>> routers;
+  for (int i = 0; i < kNumLayers; ++i) {
+    o.push_back(bench.linear(*ops, hidden, model.o_width, i));
+    routers.push_back(bench.linear(*ops, routing.num_experts, hidden, i));
+  }
+  const std::vector<float> ones(static_cast<size_t>(hidden), 1.0F);
+  const Tensor norm =
+      ops->weights().make_vector({const_cast<float*>(ones.data()), DType::kF32, {hidden}}).value();
+  const Tensor attention = bench.random(*ops, {kMaxTokens, model.o_width});
+  const Tensor residual = bench.random(*ops, {kMaxTokens, hidden});
+  const Tensor delta = ops->allocate({kMaxTokens, hidden}, DType::kBF16).value();
+  const Tensor x = ops->allocate({kMaxTokens, hidden}, DType::kBF16).value();
+  const Tensor logits = ops->allocate({kMaxTokens, routing.num_experts}, DType::kF32).value();
+  const Tensor ids = ops->allocate({kMaxTokens * shape.top_k}, DType::kI32).value();
+  const Tensor weights = ops->allocate({kMaxTokens * shape.top_k}, DType::kF32).value();
+  const int64_t num_bytes = ops->experts()->workspace_bytes(shape, kMaxTokens);
+  const Tensor workspace = ops->allocate({num_bytes}, DType::kF8E4M3).value();
+  fmt::print("router of {}, us per layer\n{:>6} {:>16} {:>16}\n", model.name, "tokens",
+             "separate, alone", "one, alone");
+  for (const int64_t tokens : {1, 2}) {
+    const ResidualNorm add = {.residual = residual.view.rows(0, tokens),
+                              .delta = delta.view.rows(0, tokens),
+                              .weight = norm.view.as<float>(),
+                              .eps = 1e-6F};
+    const TensorView rows = x.view.rows(0, tokens);
+    const Shape chosen = {tokens, shape.top_k};
+    const TensorView chosen_ids = {ids.view.data, DType::kI32, chosen};
+    const TensorView chosen_weights = {weights.view.data, DType::kF32, chosen};
+    const auto separate = [&](const Linear& router) {
+      ops->residual_norm(add, rows);
+      ops->linear(router, rows, logits.view.rows(0, tokens));
+      ops->experts()->route(routing, logits.view.rows(0, tokens), nullptr, chosen_ids,
+                            chosen_weights);
+    };
+    const auto fused = [&](const Linear& router) {
+      RouterCall call;
+      call.routing = routing;
+      call.router = &router;
+      call.norm = add;
+      call.x = rows;
+      call.ids = chosen_ids;
+      call.weights = chosen_weights;
+      const cuda::CudaLinear& linear = cuda::as_cuda(router);
+      cuda::run_router_kernel(context, call, {linear.weights(), linear.bias()});
+    };
+    const auto time = [&](bool is_fused, bool has_experts) {
+      return bench.time_graph([&] {
+        for (size_t i = 0; i < kNumLayers; ++i) {
+          ops->linear(*o[i], attention.view.rows(0, tokens), delta.view.rows(0, tokens));
+          if (is_fused) {
+            fused(*routers[i]);
+          } else {
+            separate(*routers[i]);
+          }
+          if (!has_experts) continue;
+          ops->experts()->run_experts(
+              {layers[i % kExpertLayers].get(),
+               Activation::kSilu,
+               rows,
+               chosen_ids,
+               chosen_weights,
+               delta.view.rows(0, tokens),
+               false,
+               {workspace.view.as<std::byte>(), workspace.view.num_bytes()}});
+        }
+      }) / kNumLayers;
+    };
+    fmt::print("{:6}", tokens);
+    for (const bool is_fused : {false, true}) {
+      fmt::print(" {:8.2f} {:7.2f}", time(is_fused, true), time(is_fused, false));
+    }
+    fmt::print("\n");
+  }
+}
+
+void bench_router(Bench& bench) {
+  for (const RouterModel& model : kRouterModels) bench_router(bench, model);
+}
+
 // Times each kernel for products of one row, with weights in BF16 and in FP8. A small kernel runs
 // between two products, as in a model, and its time is included.
 void bench_one_row(Bench& bench) {
@@ -1475,6 +1593,7 @@ int run(int argc, char** argv) {
   if (wanted("fp8_batches")) bench_fp8_batches(bench);
   if (wanted("fusion")) bench_fusion(bench);
   if (wanted("experts")) bench_experts(bench);
+  if (wanted("router")) bench_router(bench);
   if (wanted("one_row")) bench_one_row(bench);
   if (wanted("packed")) bench_packed(bench);
   if (wanted("packed_experts")) bench_packed_experts(bench);

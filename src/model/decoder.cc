@@ -521,8 +521,9 @@ void DecoderModel::mlp(const DecoderLayer& layer, const ResidualNorm& norm) {
   const int64_t num_tokens = norm.residual.shape[0];
   const bool has_experts = layer.moe.experts != nullptr;
   if (layer.moe.output_norm.view.data != nullptr) return mlp_and_experts(layer, norm);
+  ExpertsCall call;
   // The router, the experts and the shared expert all read the norm.
-  if (has_experts) ops_.residual_norm(norm, normed(num_tokens));
+  if (has_experts) moe_.route(layer.moe, norm, normed(num_tokens), call, ops_);
   if (layer.gate_up != nullptr) {
     GatedMlp mlp;
     mlp.gate_up = layer.gate_up.get();
@@ -539,12 +540,11 @@ void DecoderModel::mlp(const DecoderLayer& layer, const ResidualNorm& norm) {
     }
   }
   if (has_experts) {
-    ExpertsCall call;
     call.activation = decoder_.activation;
     call.x = normed(num_tokens);
     call.out = delta(num_tokens);
     call.adds = layer.gate_up != nullptr;
-    moe_.run(layer.moe, call, ops_);
+    moe_.run_experts(layer.moe, call, ops_);
   }
   norm_delta(layer.mlp_output_norm, num_tokens);
 }
@@ -568,10 +568,9 @@ void DecoderModel::mlp_and_experts(const DecoderLayer& layer, const ResidualNorm
   call.activation = decoder_.activation;
   call.x = x;
   call.out = scratch(0, num_tokens, config_.hidden_size);
-  norm_residual(layer.moe.router_norm, num_tokens);
-  moe_.route(layer.moe, call, x, ops_);
+  moe_.route(layer.moe, norm_of_residual(layer.moe.router_norm, num_tokens), x, call, ops_);
   norm_residual(layer.moe.input_norm, num_tokens);
-  moe_.run_routed(layer.moe, call, ops_);
+  moe_.run_experts(layer.moe, call, ops_);
   if (Collectives* const ranks = ops_.collectives()) ranks->all_reduce(call.out);
   norm_whole(layer.moe.output_norm, call.out);
   ops_.residual_norm({.residual = out, .delta = call.out}, out);

@@ -8,6 +8,7 @@
 
 #include "base/numbers.h"
 #include "model/decoder_config.h"
+#include "ops/layer_tail_ops.h"
 
 namespace quire {
 
@@ -148,21 +149,27 @@ void MoeStep::gate_shared(const MoeLayer& layer, TensorView x, TensorView output
   ops.gate({.x = output, .gates = gates, .function = GateFunction::kSigmoid});
 }
 
-void MoeStep::route(const MoeLayer& layer, ExpertsCall& call, TensorView x, Ops& ops) const {
+void MoeStep::route(const MoeLayer& layer, const ResidualNorm& norm, TensorView x,
+                    ExpertsCall& call, Ops& ops) const {
   const int64_t num_tokens = x.shape[0];
-  ExpertRouting routing = routing_;
-  routing.num_shared = layer.experts->shape().num_shared;
-  routing.expert_scales = layer.expert_scales.view.as<float>();  // null: none
-  const Shape chosen = {num_tokens, routing.num_per_token()};
-  const TensorView logits = logits_.view.rows(0, num_tokens);
+  RouterCall router;
+  router.routing = routing_;
+  router.routing.num_shared = layer.experts->shape().num_shared;
+  router.routing.expert_scales = layer.expert_scales.view.as<float>();  // null: none
+  const Shape chosen = {num_tokens, router.routing.num_per_token()};
   call.ids = {ids_.view.data, DType::kI32, chosen};
   call.weights = {weights_.view.data, DType::kF32, chosen};
-  const float* const bias = layer.correction_bias.view.as<float>();  // null: none
-  ops.linear(*layer.router, x, logits);
-  ops.experts()->route(routing, logits, bias, call.ids, call.weights);
+  router.router = layer.router.get();
+  router.norm = norm;
+  router.x = x;
+  router.logits = logits_.view.rows(0, num_tokens);
+  router.bias = layer.correction_bias.view.as<float>();  // null: none
+  router.ids = call.ids;
+  router.weights = call.weights;
+  run_router(ops, router);
 }
 
-void MoeStep::run_routed(const MoeLayer& layer, ExpertsCall call, Ops& ops) const {
+void MoeStep::run_experts(const MoeLayer& layer, ExpertsCall call, Ops& ops) const {
   call.experts = layer.experts.get();
   call.workspace = {workspace_.view.as<std::byte>(), workspace_.view.num_bytes()};
   if (ones_.view.data != nullptr) {
@@ -170,11 +177,6 @@ void MoeStep::run_routed(const MoeLayer& layer, ExpertsCall call, Ops& ops) cons
     call.weights.data = ones_.view.data;
   }
   ops.experts()->run_experts(call);
-}
-
-void MoeStep::run(const MoeLayer& layer, ExpertsCall call, Ops& ops) const {
-  route(layer, call, call.x, ops);
-  run_routed(layer, call, ops);
 }
 
 }  // namespace quire

@@ -67,16 +67,15 @@ class MoeStep {
                                     const Ops& ops);
 
   Status allocate(const ModelConfig& config, const ModelLimits& limits, Ops& ops);
-  // Multiplies the shared experts' output by the gates of x. Comes before run(), whose buffer it
+  // Chooses the experts of each token of x = the norm, and sets `call`.
+  void route(const MoeLayer& layer, const ResidualNorm& norm, TensorView x, ExpertsCall& call,
+             Ops& ops) const;
+  // Multiplies the shared experts' output by the gates of x. Comes after route(), whose buffer it
   // uses.
   void gate_shared(const MoeLayer& layer, TensorView x, TensorView output, Ops& ops) const;
-  // out (+)= the weighted sum of the experts of each token of x, which the router selects by x.
-  // With MoeConfig::weighs_input, x is multiplied by the weights.
-  void run(const MoeLayer& layer, ExpertsCall call, Ops& ops) const;
-  // The two parts of run(), for a router that reads another norm than the experts. route() chooses
-  // the experts by x and sets `call`; run_routed() computes them.
-  void route(const MoeLayer& layer, ExpertsCall& call, TensorView x, Ops& ops) const;
-  void run_routed(const MoeLayer& layer, ExpertsCall call, Ops& ops) const;
+  // out (+)= the weighted sum of the chosen experts of each token of x. With
+  // MoeConfig::weighs_input, x is multiplied by the weights.
+  void run_experts(const MoeLayer& layer, ExpertsCall call, Ops& ops) const;
 
  private:
   ExpertRouting routing_;  // without shared experts

@@ -15,13 +15,18 @@ void check_choice(const TensorView& ids, const TensorView& weights, int64_t num_
 
 }  // namespace
 
-void CudaExpertOps::route(const ExpertRouting& routing, TensorView logits, const float* bias,
-                          TensorView ids, TensorView weights) {
+void CudaExpertOps::check_route(const ExpertRouting& routing, const TensorView& logits,
+                                const TensorView& ids, const TensorView& weights) const {
   QUIRE_CHECK(is_valid(routing), "[ops] route: the routing is not valid");
   QUIRE_CHECK(logits.dtype == DType::kF32 && logits.shape.rank() == 2 &&
                   logits.shape[1] == routing.num_experts,
               "[ops] route: the logits are not F32 rows of one number per expert");
   check_choice(ids, weights, logits.shape[0], routing.num_per_token());
+}
+
+void CudaExpertOps::route(const ExpertRouting& routing, TensorView logits, const float* bias,
+                          TensorView ids, TensorView weights) {
+  check_route(routing, logits, ids, weights);
   run_route(context_, routing, logits, bias, ids, weights);
 }
 

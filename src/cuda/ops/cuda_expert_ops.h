@@ -27,6 +27,9 @@ class CudaExpertOps final : public ExpertOps {
   }
   void route(const ExpertRouting& routing, TensorView logits, const float* bias, TensorView ids,
              TensorView weights) override;
+  // Checks the shapes of route()'s operands.
+  void check_route(const ExpertRouting& routing, const TensorView& logits, const TensorView& ids,
+                   const TensorView& weights) const;
   void run_experts(const ExpertsCall& call) override;
 
  private:

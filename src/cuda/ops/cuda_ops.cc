@@ -11,6 +11,7 @@
 #include "cuda/gemm/dense/cuda_linear.h"
 #include "cuda/gemm/dense/dense_choice.h"
 #include "cuda/gemm/experts/cuda_experts.h"
+#include "cuda/gemm/experts/kernels/router_kernel.h"
 #include "cuda/gemm/packed/packed_choice.h"
 #include "cuda/gemm/packed/packed_matrices.h"
 #include "cuda/gemm/tail/tail_choice.h"
@@ -286,6 +287,18 @@ void CudaOps::write_columns(TensorView x, TensorView out, int64_t first_column) 
 
 bool CudaOps::try_layer_tail(const LayerTail& layer) {
   return products_->try_run(layer, collectives_ == nullptr || collectives_->are_enqueued());
+}
+
+bool CudaOps::try_router(const RouterCall& call) {
+  const RouterMatrix matrix = {as_cuda(*call.router).weights(), as_cuda(*call.router).bias()};
+  if ((call.norm && is_collective(*call.norm)) || !router_kernel_takes(context_, call, matrix)) {
+    return false;
+  }
+  if (call.norm) check_norm(*call.norm, call.x);
+  check_product(*call.router, call.x, call.logits);
+  experts_->check_route(call.routing, call.logits, call.ids, call.weights);
+  run_router_kernel(context_, call, matrix);
+  return true;
 }
 
 Status CudaOps::tune_linears(std::span<const int> row_counts,

@@ -104,6 +104,7 @@ class CudaOps final : public Ops, public LayerTailOps {
   void gather_rows(TensorView x, const int32_t* rows, TensorView out) override;
   void write_columns(TensorView x, TensorView out, int64_t first_column) override;
   bool try_layer_tail(const LayerTail& layer) override;
+  bool try_router(const RouterCall& call) override;
 
  private:
   friend class StartingRank;

@@ -7,6 +7,7 @@
 
 #include "cuda/gemm/experts/expert_kernels.h"
 #include "cuda/gemm/experts/experts_choice.h"
+#include "cuda/gemm/experts/kernels/router_kernel.h"
 #include "expert_steps.h"
 #include "model/quantization.h"
 #include "ops/host_matrices.h"
@@ -314,6 +315,276 @@ TEST_P(ExpertsTest, BiasesAndTheActivationOfGptOss) {
   }
 }
 
+// A router, the residual of its tokens, and what is added to it.
+struct RouterData {
+  std::vector<float> residual;
+  std::vector<float> delta;  // empty: nothing is added
+  std::vector<float> norm;
+  std::vector<float> w;
+  std::vector<float> w_bias;  // empty: none
+  std::vector<float> bias;    // empty: none
+  float sum_scale = 1.0F;
+};
+
+// Results of run_router().
+struct Routed {
+  std::vector<float> residual;
+  std::vector<float> x;
+  Choice choice;
+};
+
+class RouterTest : public ExpertsTest {
+ protected:
+  RouterData router_data(const ExpertRouting& routing, int64_t num_tokens, int64_t width,
+                         uint32_t seed) const {
+    RouterData data;
+    data.residual = random(num_tokens * width, seed);
+    data.delta = random(num_tokens * width, seed + 1);
+    data.norm = random_floats(width, seed + 2);
+    data.w = random(routing.num_experts * width, seed + 3, 1.5F / std::sqrt(float(width)));
+    return data;
+  }
+
+  std::unique_ptr<Linear> router_of(const ExpertRouting& routing, RouterData& data) {
+    const auto width = static_cast<int64_t>(data.norm.size());
+    const WeightView view(TensorView{data.w.data(), DType::kF32, {routing.num_experts, width}});
+    const TensorView bias = {data.w_bias.data(), DType::kF32, {routing.num_experts}};
+    LinearSource source = {.numbers = StoredMatrices{{&view, 1}}};
+    if (!data.w_bias.empty()) source.biases = {&bias, 1};
+    auto linear = ops_->weights().make_linear(source).value();
+    EXPECT_EQ(ops_->weights().finish().message(), "");
+    return linear;
+  }
+
+  // Operands on the device, and the call.
+  struct DeviceRouter {
+    DeviceRouter(RouterTest& test, cuda::CudaStream& stream, const ExpertRouting& routing,
+                 const RouterData& data)
+        : width(static_cast<int64_t>(data.norm.size())),
+          num_tokens(static_cast<int64_t>(data.residual.size()) / width),
+          residual(stream, {num_tokens, width}, test.dtype(), data.residual),
+          delta(stream, {num_tokens, width}, test.dtype()),
+          norm(stream, {width}, DType::kF32, data.norm),
+          sum_scale(stream, {1}, DType::kF32, std::vector{data.sum_scale}),
+          x(stream, {num_tokens, width}, test.dtype()),
+          logits(stream, {num_tokens, routing.num_experts}, DType::kF32),
+          bias(stream, {routing.num_experts}, DType::kF32),
+          ids(stream, {num_tokens, routing.num_per_token()}, DType::kI32),
+          weights(stream, {num_tokens, routing.num_per_token()}, DType::kF32) {
+      if (!data.delta.empty()) delta.set(data.delta);
+      if (!data.bias.empty()) bias.set(data.bias);
+      call.routing = routing;
+      call.norm = ResidualNorm{.residual = residual.view(),
+                               .delta = data.delta.empty() ? TensorView() : delta.view(),
+                               .weight = norm.as<float>(),
+                               .eps = 1e-5F,
+                               .scale = data.sum_scale == 1.0F ? nullptr : sum_scale.as<float>()};
+      call.x = x.view();
+      call.logits = logits.view();
+      call.bias = data.bias.empty() ? nullptr : bias.as<float>();
+      call.ids = ids.view();
+      call.weights = weights.view();
+    }
+    Routed results() { return {residual.values(), x.values(), {ints_of(ids), weights.values()}}; }
+
+    int64_t width;
+    int64_t num_tokens;
+    DeviceData residual, delta, norm, sum_scale, x, logits, bias, ids, weights;
+    RouterCall call;
+  };
+
+  // Whether one kernel must compute the router.
+  bool is_fused(const ExpertRouting& routing, int64_t num_tokens, int64_t width) const {
+    return dtype() != DType::kF32 && cuda::open_device(0)->device.compute_capability == 90 &&
+           num_tokens <= cuda::kMostRouterTokens && width % 8 == 0 && width <= 4096 &&
+           routing.num_experts <= 128;
+  }
+
+  Routed run_router_of(const ExpertRouting& routing, RouterData data) {
+    const auto router = router_of(routing, data);
+    DeviceRouter on(*this, stream(), routing, data);
+    on.call.router = router.get();
+    if (is_fused(routing, on.num_tokens, on.width)) {
+      EXPECT_TRUE(ops_->try_router(on.call)) << routing.num_experts << " experts";
+    } else {
+      EXPECT_FALSE(ops_->try_router(on.call)) << routing.num_experts << " experts";
+      run_router(*ops_, on.call);
+    }
+    return on.results();
+  }
+
+  // Whether rounding errors of the logits could change the choice.
+  static bool is_close(const ExpertRouting& routing, const std::vector<float>& logits,
+                       const std::vector<float>& bias) {
+    const auto want = reference_route(routing, logits, bias);
+    for (const uint32_t seed : {1U, 2U, 3U}) {
+      std::vector<float> other = normal_floats(logits.size(), seed, 1e-5F);
+      for (size_t i = 0; i < logits.size(); ++i) other[i] += logits[i];
+      const auto got = reference_route(routing, other, bias);
+      for (size_t j = 0; j < want.size(); ++j) {
+        if (got[j].id != want[j].id) return true;
+      }
+    }
+    return false;
+  }
+
+  // Compares the sum and the norm with their definitions; and the choice with the oracle's for the
+  // logits of the rounded norm.
+  void expect_routes(const ExpertRouting& routing, const RouterData& data,
+                     const std::string& what) {
+    const Routed got = run_router_of(routing, data);
+    const size_t width = data.norm.size();
+    const auto num_experts = static_cast<size_t>(routing.num_experts);
+    const auto num_chosen = static_cast<size_t>(routing.num_per_token());
+    std::vector<float> sum = data.residual;
+    for (size_t i = 0; i < data.delta.size(); ++i) {
+      sum[i] = (sum[i] + data.delta[i]) * data.sum_scale;
+    }
+    sum = rounded(sum, dtype());
+    EXPECT_EQ(got.residual, sum) << what;
+    std::vector<float> normed(sum.size());
+    for (size_t t = 0; t < sum.size() / width; ++t) {
+      double squares = 0;
+      for (size_t i = 0; i < width; ++i) squares += double{sum[t * width + i]} * sum[t * width + i];
+      const double scale = 1.0 / std::sqrt(squares / static_cast<double>(width) + 1e-5);
+      for (size_t i = 0; i < width; ++i) {
+        normed[t * width + i] = static_cast<float>(sum[t * width + i] * scale * data.norm[i]);
+      }
+    }
+    expect_near_all(got.x, normed, tolerance(dtype()), what + ", norm");
+    for (size_t t = 0; t < sum.size() / width; ++t) {
+      std::vector<float> logits;
+      for (size_t e = 0; e < num_experts; ++e) {
+        double logit = data.w_bias.empty() ? 0.0 : double{data.w_bias[e]};
+        for (size_t i = 0; i < width; ++i) {
+          logit += double{got.x[t * width + i]} * data.w[e * width + i];
+        }
+        logits.push_back(static_cast<float>(logit));
+      }
+      const auto want = reference_route(routing, logits, data.bias);
+      if (is_close(routing, logits, data.bias)) continue;
+      for (size_t j = 0; j < num_chosen; ++j) {
+        ASSERT_EQ(got.choice.ids[t * num_chosen + j], want[j].id)
+            << what << ", token " << t << ", place " << j;
+        ASSERT_NEAR(got.choice.weights[t * num_chosen + j], want[j].weight, 1e-4 * want[j].weight)
+            << what << ", token " << t << ", place " << j;
+      }
+    }
+  }
+};
+
+TEST_P(RouterTest, AgreesWithTheDefinition) {
+  uint32_t seed = 1;
+  for (const RoutingCase& c : kRoutingCases) {
+    for (const int64_t width : {8, 200, 1032, 2048, 2880}) {
+      for (const int64_t num_tokens : {1, 2, 3, 8}) {
+        RouterData data = router_data(c.routing, num_tokens, width, seed += 10);
+        const auto num_experts = static_cast<size_t>(c.routing.num_experts);
+        if (c.has_bias) data.bias = normal_floats(num_experts, 1000, 0.3F);
+        if (seed % 3 == 0) data.w_bias = random(c.routing.num_experts, seed + 5);
+        if (seed % 4 == 1) data.delta.clear();
+        if (seed % 4 == 3) data.sum_scale = 0.5F;
+        expect_routes(c.routing, data,
+                      fmt::format("{}, {} tokens of {}", c.name, num_tokens, width));
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_P(RouterTest, WideRowsAgreeWithTheDefinition) {
+  const ExpertRouting routing = {.num_experts = 128, .top_k = 8, .renormalize = true};
+  for (const int64_t width : {4088, 4096, 4104}) {
+    for (const int64_t num_tokens : {1, 2}) {
+      expect_routes(routing, router_data(routing, num_tokens, width, 3),
+                    fmt::format("{} tokens of {}", num_tokens, width));
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(RouterTest, TheLowerIdWinsTies) {
+  for (const int num_experts : {32, 64, 128, 160, 256}) {
+    const ExpertRouting routing = {.num_experts = num_experts, .top_k = 4, .num_shared = 1};
+    RouterData data = router_data(routing, 2, 64, 3);
+    std::fill(data.w.begin(), data.w.end(), 0.0F);
+    const Routed equal = run_router_of(routing, data);
+    for (size_t i = 0; i < equal.choice.ids.size(); ++i) {
+      const auto place = static_cast<int32_t>(i % 5);
+      EXPECT_EQ(equal.choice.ids[i], place < 4 ? place : num_experts);
+    }
+    // All tokens choose the last expert first, and then those with equal logits.
+    data.w_bias.assign(static_cast<size_t>(num_experts), 0.0F);
+    data.w_bias.back() = 5.0F;
+    const Routed last = run_router_of(routing, data);
+    for (size_t i = 0; i < last.choice.ids.size(); ++i) {
+      const auto place = static_cast<int32_t>(i % 5);
+      EXPECT_EQ(last.choice.ids[i], place == 0   ? num_experts - 1
+                                    : place == 4 ? num_experts
+                                                 : place - 1);
+    }
+  }
+}
+
+TEST_P(RouterTest, NaNStaysWithItsToken) {
+  const ExpertRouting routing = {.num_experts = 128, .top_k = 8, .renormalize = true};
+  for (const size_t num_tokens : {2U, 8U}) {
+    for (const float special : {NAN, INFINITY}) {
+      RouterData data = router_data(routing, static_cast<int64_t>(num_tokens), 256, 3);
+      const Routed finite = run_router_of(routing, data);
+      data.residual[256 + 17] = special;  // of token 1
+      const Routed got = run_router_of(routing, data);
+      for (size_t t = 0; t < num_tokens; ++t) {
+        const auto first = got.choice.ids.begin() + static_cast<int64_t>(8 * t);
+        const std::set<int32_t> distinct(first, first + 8);
+        EXPECT_EQ(distinct.size(), 8U) << t;
+        EXPECT_TRUE(*distinct.begin() >= 0 && *distinct.rbegin() < 128) << t;
+        for (size_t j = 8 * t; j < 8 * t + 8; ++j) {
+          EXPECT_EQ(std::isnan(got.choice.weights[j]), t == 1) << t;
+          if (t == 1) continue;
+          EXPECT_EQ(got.choice.ids[j], finite.choice.ids[j]);
+          EXPECT_EQ(got.choice.weights[j], finite.choice.weights[j]);
+        }
+      }
+    }
+  }
+}
+
+// Steps in two streams, as graphs, with a chain of routers that each add to the residual.
+TEST_P(RouterTest, GraphsInTwoStreams) {
+  constexpr int kLayers = 24;
+  constexpr int kLaunches = 8;
+  const ExpertRouting routing = {.num_experts = 128, .top_k = 8, .renormalize = true};
+  RouterData data = router_data(routing, 2, 512, 3);
+  for (float& number : data.delta) number *= 1e-3F;
+  const auto router = router_of(routing, data);
+  const auto second_stream = cuda::CudaStream::create().value();
+  const auto second_ops = cuda::CudaOps::create(*second_stream, dtype()).value();
+  DeviceRouter expected(*this, stream(), routing, data);
+  DeviceRouter first(*this, stream(), routing, data);
+  DeviceRouter second(*this, *second_stream, routing, data);
+  for (DeviceRouter* on : {&expected, &first, &second}) on->call.router = router.get();
+  for (int i = 0; i < kLayers * kLaunches; ++i) run_router(*ops_, expected.call);
+  const Routed want = expected.results();
+  const auto run_layers = [](cuda::CudaOps& ops, const RouterCall& call) {
+    for (int i = 0; i < kLayers; ++i) run_router(ops, call);
+  };
+  CapturedGraph of_first(stream(), [&] { run_layers(*ops_, first.call); });
+  CapturedGraph of_second(*second_stream, [&] { run_layers(*second_ops, second.call); });
+  for (int i = 0; i < kLaunches; ++i) {
+    of_first.launch();
+    of_second.launch();
+  }
+  for (DeviceRouter* on : {&first, &second}) {
+    const Routed got = on->results();
+    EXPECT_EQ(got.residual, want.residual);
+    EXPECT_EQ(got.x, want.x);
+    EXPECT_EQ(got.choice.ids, want.choice.ids);
+    EXPECT_EQ(got.choice.weights, want.choice.weights);
+  }
+  EXPECT_EQ(second_stream->synchronize().message(), "");
+}
+
 class Fp8ExpertsTest : public ExpertsTest {
  protected:
   void SetUp() override {
@@ -557,6 +828,8 @@ TEST_P(ExpertsTest, RefuseMatricesThatDoNotFit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, ExpertsTest,
+                         ::testing::Values(DType::kF32, DType::kF16, DType::kBF16), dtype_of_test);
+INSTANTIATE_TEST_SUITE_P(Types, RouterTest,
                          ::testing::Values(DType::kF32, DType::kF16, DType::kBF16), dtype_of_test);
 INSTANTIATE_TEST_SUITE_P(Types, Fp8ExpertsTest,
                          ::testing::Values(DType::kF32, DType::kF16, DType::kBF16), dtype_of_test);
