@@ -1,9 +1,11 @@
 // The time of gated delta nets of 16 key heads and 32 value heads of 128, BF16, in graphs.
-// `bench_cuda_states` prints a row per decode step: the state that it reads and writes, and TB/s;
-// and a row per prompt step: its kernels, and those that compute the recurrence.
+// `bench_cuda_states` prints a row per decode step: the state that it reads and writes, and TB/s; a
+// row per decode step with drafts; and a row per prompt step: its kernels, and those that compute
+// the recurrence.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -19,6 +21,7 @@ namespace {
 
 constexpr DeltaNetShape kShape = {16, 32, 128, 128, 4};
 constexpr int kBlockSize = 16;
+constexpr int kLongBlock = 1024;  // has all tokens of the steps with drafts
 constexpr int kRepeats = 20;
 
 // Device memory filled with one byte: small numbers in every type.
@@ -47,11 +50,12 @@ class Memory {
 };
 
 // Sequences of `length` tokens after `begin` others; each has one page.
-Result<DeltaNet> make_net(Memory& memory, int num_seqs, int begin, int length) {
-  const DeltaNetPage page(kShape, 0);
+Result<DeltaNet> make_net(Memory& memory, int num_seqs, int begin, int length, int num_drafts = 0) {
+  const DeltaNetPage page(kShape, num_drafts);
   const int64_t page_bytes = round_up(page.size * 4, int64_t{64});
   const int64_t num_tokens = int64_t{num_seqs} * length;
-  const int64_t max_pages = ceil_div(begin + length, kBlockSize);
+  const int block_size = num_drafts == 0 ? kBlockSize : kLongBlock;
+  const int64_t max_pages = ceil_div(begin + length, block_size);
   std::vector<int32_t> query_start;
   std::vector<int32_t> page_table;
   for (int i = 0; i <= num_seqs; ++i) query_start.push_back(i * length);
@@ -61,6 +65,7 @@ Result<DeltaNet> make_net(Memory& memory, int num_seqs, int begin, int length) {
   }
   DeltaNet net;
   net.shape = kShape;
+  net.num_drafts = num_drafts;
   const auto rows = [&](int64_t width) -> Result<TensorView> {
     QUIRE_ASSIGN_OR_RETURN(std::byte* const data, memory.take(num_tokens * width * 2, 0x3C));
     return TensorView{data, DType::kBF16, {num_tokens, width}};
@@ -79,9 +84,9 @@ Result<DeltaNet> make_net(Memory& memory, int num_seqs, int begin, int length) {
   StatePages& states = net.states;
   QUIRE_ASSIGN_OR_RETURN(states.first, memory.take((num_seqs + 1) * page_bytes, 0));
   states.page_bytes = page_bytes;
-  states.block_size = kBlockSize;
+  states.block_size = block_size;
   states.num_seqs = num_seqs;
-  states.num_decode_seqs = length == 1 ? num_seqs : 0;
+  states.num_decode_seqs = length <= 1 + num_drafts ? num_seqs : 0;
   QUIRE_ASSIGN_OR_RETURN(states.query_start, memory.copy(query_start));
   QUIRE_ASSIGN_OR_RETURN(states.seq_lens, memory.copy(std::vector<int32_t>(
                                               static_cast<size_t>(num_seqs), begin + length)));
@@ -92,10 +97,10 @@ Result<DeltaNet> make_net(Memory& memory, int num_seqs, int begin, int length) {
   return net;
 }
 
-// Microseconds of one call of `run`.
-Result<double> time(CudaStream& stream, const std::function<void()>& run) {
+// Microseconds of one call of `run`, which gets the number of the repetition.
+Result<double> time_steps(CudaStream& stream, const std::function<void(int)>& run) {
   QUIRE_ASSIGN_OR_RETURN(const CudaGraph graph, CudaGraph::capture(stream, [&]() -> Status {
-                           for (int i = 0; i < kRepeats; ++i) run();
+                           for (int i = 0; i < kRepeats; ++i) run(i);
                            return {};
                          }));
   QUIRE_ASSIGN_OR_RETURN(const Stopwatch stopwatch, Stopwatch::create());
@@ -108,6 +113,45 @@ Result<double> time(CudaStream& stream, const std::function<void()>& run) {
     best = std::min(best, us / kRepeats);
   }
   return best;
+}
+Result<double> time(CudaStream& stream, const std::function<void()>& run) {
+  return time_steps(stream, [&](int) { run(); });
+}
+
+// Steps that each verify `verified` drafts, of which `accepted` are right.
+Status time_drafts(const LaunchContext& context, CudaStream& stream, int num_seqs, int num_drafts,
+                   int verified, int accepted) {
+  constexpr int kBegin = 20;
+  Memory memory(stream);
+  QUIRE_ASSIGN_OR_RETURN(const DeltaNet net,
+                         make_net(memory, num_seqs, kBegin, 1 + verified, num_drafts));
+  std::vector<DeltaNet> steps(kRepeats, net);
+  for (int i = 0; i < kRepeats; ++i) {
+    const int end = kBegin + i * (1 + accepted) + 1 + verified;
+    QUIRE_ASSIGN_OR_RETURN(steps[static_cast<size_t>(i)].states.seq_lens,
+                           memory.copy(std::vector<int32_t>(static_cast<size_t>(num_seqs), end)));
+  }
+  const auto lay_out = [&](std::byte* base) {
+    return lay_out_by_token(base, kShape, num_drafts, net.out.shape[0], num_seqs);
+  };
+  QUIRE_ASSIGN_OR_RETURN(std::byte* const base,
+                         memory.take(static_cast<int64_t>(lay_out(nullptr).num_bytes), 0));
+  const DeltaWorkspace workspace = lay_out(base);
+  const SeqRange seqs = {0, num_seqs};
+  const auto decode = [&](int i) {
+    run_delta_decode(context, steps[static_cast<size_t>(i)], seqs);
+  };
+  const auto recurrent = [&](int i) {
+    run_delta_recurrent(context, steps[static_cast<size_t>(i)], seqs, workspace);
+  };
+  decode(0);
+  recurrent(0);
+  QUIRE_RETURN_IF_ERROR(stream.synchronize());
+  QUIRE_ASSIGN_OR_RETURN(const double decode_us, time_steps(stream, decode));
+  QUIRE_ASSIGN_OR_RETURN(const double recurrent_us, time_steps(stream, recurrent));
+  fmt::print("{},{},{},{},{:.2f},{:.2f}\n", num_seqs, num_drafts, verified, accepted, decode_us,
+             recurrent_us);
+  return {};
 }
 
 Status run() {
@@ -125,6 +169,14 @@ Status run() {
                            time(*stream, [&] { run_delta_decode(context, net, seqs); }));
     const double bytes = 2.0 * num_seqs * kShape.num_v_heads * kShape.k_dim * kShape.v_dim * 4;
     fmt::print("{},{:.0f},{:.2f},{:.3f}\n", num_seqs, bytes, us, bytes / us * 1e-6);
+  }
+  fmt::print("sequences,num_drafts,verified,accepted,decode_us,recurrent_us\n");
+  for (const int num_seqs : {1, 4, 8, 32, 128, 256}) {
+    for (const auto& [num_drafts, verified, accepted] :
+         {std::array{3, 0, 0}, {3, 1, 0}, {3, 3, 0}, {3, 3, 2}, {3, 3, 3}, {7, 7, 4}}) {
+      QUIRE_RETURN_IF_ERROR(
+          time_drafts(context, *stream, num_seqs, num_drafts, verified, accepted));
+    }
   }
   fmt::print("sequences,length,prepare_us,chunks_us,scan_us,finish_us,recurrence_us\n");
   for (const auto& [num_seqs, length] : {std::pair{1, 128},

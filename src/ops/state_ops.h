@@ -86,9 +86,9 @@ struct DeltaNetShape {
 // where S is [k_dim, v_dim]. The output is norm(o) * SiLU(z), with an RMSNorm of each head.
 //
 // A page of the state has, in F32:
-// - the newest inputs of the convolution, in rows p % (kernel + num_drafts) for positions p;
+// - the newest inputs of the convolution, in rows p % (kernel + 2 * num_drafts) for positions p;
 // - b and a of the newest num_drafts tokens, in rows p % num_drafts for positions p;
-// - S of each head, and the number of tokens that S contains.
+// - S of each head, and the number of tokens that S contains, which is the same for all heads.
 // S contains no draft. The tokens after S are computed again once the next step shows which of them
 // were accepted.
 struct DeltaNet {
@@ -114,18 +114,21 @@ struct DeltaNet {
 // The offsets of the parts of a page of a DeltaNet, in floats.
 struct DeltaNetPage {
   constexpr DeltaNetPage(const DeltaNetShape& shape, int num_drafts)
-      : num_rows(shape.kernel + num_drafts),
+      : num_rows(shape.kernel + 2 * num_drafts),
         gates(num_rows * shape.num_channels()),
         states(gates + int64_t{2} * num_drafts * shape.num_v_heads),
-        length(states + int64_t{shape.num_v_heads} * shape.k_dim * shape.v_dim),
-        size(length + 1) {}
+        lengths(states + int64_t{shape.num_v_heads} * shape.k_dim * shape.v_dim),
+        size(lengths + shape.num_v_heads) {}
 
-  // Rows of inputs of the convolution. It reads kernel - 1 of them. One more row lets a thread
-  // block write a new input while others still read these.
+  // Rows of inputs of the convolution. A step reads at most kernel - 1 + num_drafts of them, and
+  // writes 1 + num_drafts others, so that a thread block can write new inputs while others still
+  // read old ones.
   int num_rows;
   int64_t gates;
   int64_t states;  // [num_v_heads, k_dim, v_dim]
-  int64_t length;  // one int32
+  // [num_v_heads] int32. A thread block of a GPU reads and writes its head's number alone; a CPU
+  // uses the first.
+  int64_t lengths;
   int64_t size;
 };
 

@@ -183,7 +183,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Hybrids,
                                            Hybrid{"delta_nets", tiny_delta_config, 400'000, true},
                                            Hybrid{"delta_nets_with_experts",
                                                   tiny_delta_experts_config, 400'000, true},
-                                           Hybrid{"tiled_delta_nets", tiny_tiled_config, 410'000}),
+                                           Hybrid{"tiled_delta_nets", tiny_tiled_config, 430'000}),
                          [](const auto& kind) { return std::string(kind.param.name); });
 
 }  // namespace

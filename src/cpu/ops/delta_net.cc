@@ -261,7 +261,7 @@ class DeltaTask {
 
 int32_t* length_of(const DeltaNet& net, const DeltaNetPage& page, int32_t id) {
   auto* const floats = reinterpret_cast<float*>(net.states.first + id * net.states.page_bytes);
-  return reinterpret_cast<int32_t*>(floats + page.length);
+  return reinterpret_cast<int32_t*>(floats + page.lengths);
 }
 
 DeltaTokens delta_tokens_of(const DeltaNet& net, const DeltaNetPage& page, int seq_idx) {

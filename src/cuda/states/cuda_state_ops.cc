@@ -55,7 +55,8 @@ void CudaStateOps::delta_net(const DeltaNet& net) {
   const SeqRange decode = decoding(net.states);
   const SeqRange prefill = others(net.states);
   if (decode.count > 0) {
-    if (is_fast(net.shape) && net.num_drafts == 0) {
+    if (is_fast(net.shape)) {
+      QUIRE_CHECK(net.num_drafts < kMaxDeltaTokens, "[ops] delta_net: too many drafts");
       run_delta_decode(context_, net, decode);
     } else {
       run_by_token(net, decode);
@@ -115,19 +116,13 @@ Status CudaStateOps::supports(const DeltaNetShape& shape) const {
 
 int64_t CudaStateOps::workspace_bytes(const DeltaNetShape& shape, int num_drafts,
                                       int64_t max_num_tokens, int64_t max_num_seqs) const {
-  // If prompts can be computed by chunk, only decoding sequences are computed by token.
-  const int64_t num_tokens = is_by_chunk(shape)
-                                 ? std::min(max_num_tokens, max_num_seqs * (1 + num_drafts))
-                                 : max_num_tokens;
-  const DeltaWorkspace by_token =
-      lay_out_by_token(nullptr, shape, num_drafts, num_tokens, max_num_seqs);
-  size_t num_bytes = by_token.num_bytes;
-  if (is_by_chunk(shape)) {
-    const DeltaWorkspace by_chunk = lay_out_by_chunk(nullptr, shape, num_drafts, check_.activation,
-                                                     max_num_tokens, max_num_seqs);
-    num_bytes = std::max(num_bytes, by_chunk.num_bytes);
-  }
-  return static_cast<int64_t>(num_bytes);
+  // If prompts can be computed by chunk, sequences that decode need no workspace.
+  const DeltaWorkspace workspace =
+      is_by_chunk(shape)
+          ? lay_out_by_chunk(nullptr, shape, num_drafts, check_.activation, max_num_tokens,
+                             max_num_seqs)
+          : lay_out_by_token(nullptr, shape, num_drafts, max_num_tokens, max_num_seqs);
+  return static_cast<int64_t>(workspace.num_bytes);
 }
 
 }  // namespace quire::cuda

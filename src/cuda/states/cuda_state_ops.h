@@ -1,6 +1,6 @@
 // The operations of ops/state_ops.h on a GPU. On Hopper, with heads of the published size, one
-// kernel decodes sequences without drafts (one for few heads, another for many), and prompts are
-// computed in chunks of tokens. All other sequences are computed token by token. These forms round
+// kernel decodes (another one with many heads and one token per sequence), and prompts are computed
+// in chunks of tokens. All other sequences are computed token by token. These forms round
 // differently. Within a form a token's bits do not depend on other sequences.
 #pragma once
 

@@ -37,8 +37,8 @@ struct DeltaArgs {
   __device__ float* state(int32_t page_id, int v_head) const {
     return page_of(states, page_id) + page.states + int64_t{v_head} * shape.k_dim * shape.v_dim;
   }
-  __device__ int32_t* length(float* of_page) const {
-    return reinterpret_cast<int32_t*>(of_page + page.length);
+  __device__ int32_t* lengths(float* of_page) const {
+    return reinterpret_cast<int32_t*>(of_page + page.lengths);
   }
 
   // The first row of a sequence in a workspace by token: num_drafts rows, then a row per token of
@@ -80,11 +80,24 @@ struct DeltaGates {
   float beta;
 };
 
+// The weights of a head's gates.
+struct GateWeights {
+  float a_log;
+  float dt_bias;
+};
+
+template <typename T>
+__device__ GateWeights gate_weights_of(const DeltaArgs<T>& args, int v_head) {
+  return {args.a_log[v_head], args.dt_bias[v_head]};
+}
+
+__device__ inline DeltaGates gates_of(const GateWeights& weights, float b, float a) {
+  return {-expf(weights.a_log) * open_gate(GateFunction::kSoftplus, a + weights.dt_bias),
+          open_gate(GateFunction::kSigmoid, b)};
+}
 template <typename T>
 __device__ DeltaGates gates_of(const DeltaArgs<T>& args, float b, float a, int v_head) {
-  const float rate = expf(args.a_log[v_head]);
-  return {-rate * open_gate(GateFunction::kSoftplus, a + args.dt_bias[v_head]),
-          open_gate(GateFunction::kSigmoid, b)};
+  return gates_of(gate_weights_of(args, v_head), b, a);
 }
 
 // The gates of a token. b and a of a token before the step are in the page.
@@ -101,13 +114,14 @@ __device__ DeltaGates gates_at(const DeltaArgs<T>& args, const SeqTokens& tokens
   return gates_of(args, to_float(given[v_head]), to_float(given[num_heads + v_head]), v_head);
 }
 
-// The first token that the step computes: with drafts, some may be before the step.
+// The first token that the step computes for a head: with drafts, some may be before the step. The
+// heads' lengths are the same.
 template <typename T>
-__device__ int first_of(const DeltaArgs<T>& args, const SeqTokens& tokens) {
+__device__ int first_of(const DeltaArgs<T>& args, const SeqTokens& tokens, int v_head = 0) {
   if (tokens.begin == 0 || args.num_drafts == 0) return tokens.begin;
   auto* const page = const_cast<float*>(page_before(args.states, tokens));
   // A sequence that has ended may begin before the tokens that its state contains.
-  return max(min(*args.length(page), tokens.begin), tokens.begin - args.num_drafts);
+  return max(min(args.lengths(page)[v_head], tokens.begin), tokens.begin - args.num_drafts);
 }
 
 // The entry of DeltaWorkspace::spans.

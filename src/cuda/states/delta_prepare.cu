@@ -222,8 +222,8 @@ __global__ void __launch_bounds__(kPrepareThreads) write_rows_kernel(const Delta
     write_rows(args.states, conv_rows(args, tokens), tokens, touched.block,
                span.first - args.shape.kernel + 1, channel);
   }
-  if (channel == 0) {
-    *args.length(page_of(args.states, tokens.pages[touched.block])) =
+  if (channel < args.shape.num_v_heads) {
+    args.lengths(page_of(args.states, tokens.pages[touched.block]))[channel] =
         min(tokens.end_in(touched.block), span.committed);
   }
 }

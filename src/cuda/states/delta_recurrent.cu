@@ -287,7 +287,7 @@ class Head {
         row[head_] = to_float(given[head_]);
         row[num_heads + head_] = to_float(given[num_heads + head_]);
       }
-      if (head_ == 0 && threadIdx.x == 0) *args_.length(page) = min(end, span_.committed);
+      if (threadIdx.x == 0) args_.lengths(page)[head_] = min(end, span_.committed);
     }
   }
 

@@ -1,6 +1,6 @@
-// delta_decode.cu for many heads. A thread block per SM computes one head after the other in shared
-// memory. One of its warps moves the states of the previous and the next heads by bulk copies, so
-// that the memory is never idle.
+// delta_decode.cu for many heads, and one token per sequence. A thread block per SM computes one
+// head after the other in shared memory. One of its warps moves the states of the previous and the
+// next heads by bulk copies, so that the memory is never idle.
 #include <algorithm>
 
 #include "cuda/base/launch.h"
@@ -236,7 +236,7 @@ class Computer {
       first.write(args_, token_);
       second.write(args_, token_);
     }
-    if (head_ == 0 && thread_ == 0) *args_.length(token_.page) = token_.position + 1;
+    if (thread_ == 0) args_.lengths(token_.page)[head_] = token_.position + 1;
   }
 
   const DeltaArgs<T>& args_;

@@ -19,14 +19,15 @@ void run_short_conv_decode(const LaunchContext& context, const ShortConv& conv,
 void run_short_conv_prefill(const LaunchContext& context, const ShortConv& conv,
                             const SeqRange& seqs);
 
-// A step of DeltaNet without drafts for sequences with one token each, in one kernel. Requires
-// Hopper, heads of kDeltaHeadDim, and a convolution of kDeltaKernel.
+// A step of DeltaNet for sequences that decode, with at most kMaxDeltaTokens tokens each, in one
+// kernel. Requires Hopper, heads of kDeltaHeadDim, and a convolution of kDeltaKernel.
 void run_delta_decode(const LaunchContext& context, const DeltaNet& net, const SeqRange& seqs);
-// Does the same by the kernel for many heads.
+// Does the same by the kernel for many heads. Requires one token per sequence.
 void run_delta_stream(const LaunchContext& context, const DeltaNet& net, const SeqRange& seqs);
 
 inline constexpr int kDeltaHeadDim = 128;
 inline constexpr int kDeltaKernel = 4;
+inline constexpr int kMaxDeltaTokens = 16;
 // The widest queries, keys and values.
 inline constexpr int kMaxDeltaHeadDim = 256;
 

@@ -27,8 +27,8 @@ struct SeqTokens {
   }
 };
 
-// A request that pads a graph's batch has no tokens.
-__device__ inline SeqTokens tokens_of(const StatePages& states, int seq) {
+// The tokens as if all were kept. A request that pads a graph's batch has no tokens.
+__device__ inline SeqTokens all_tokens_of(const StatePages& states, int seq) {
   SeqTokens tokens;
   tokens.first_row = states.query_start[seq];
   tokens.end = states.seq_lens[seq];
@@ -37,10 +37,16 @@ __device__ inline SeqTokens tokens_of(const StatePages& states, int seq) {
   tokens.pages = states.page_table + seq * states.max_pages;
   tokens.block_size = states.block_size;
   tokens.kept_end = tokens.end;
-  while (tokens.kept_end > tokens.begin &&
-         states.kv_slots[tokens.row_of(tokens.kept_end - 1)] < 0) {
-    --tokens.kept_end;
-  }
+  return tokens;
+}
+__device__ inline int kept_end_of(const StatePages& states, const SeqTokens& tokens) {
+  int end = tokens.end;
+  while (end > tokens.begin && states.kv_slots[tokens.row_of(end - 1)] < 0) --end;
+  return end;
+}
+__device__ inline SeqTokens tokens_of(const StatePages& states, int seq) {
+  SeqTokens tokens = all_tokens_of(states, seq);
+  tokens.kept_end = kept_end_of(states, tokens);
   return tokens;
 }
 

@@ -435,9 +435,63 @@ TEST_P(CudaStateOpsTest, DeltaNetForgetsDrafts) {
   }
 }
 
+// More heads than SMs, in thread blocks that write pages that others read. Some steps verify no
+// drafts. The sequences' drafts are accepted in other steps, and some sequences pad a step.
+TEST_P(CudaStateOpsTest, DeltaNetForgetsDraftsOfManySequences) {
+  constexpr int kNumSeqs = 10;
+  constexpr int kEnd = 50;
+  for (const int num_drafts : {2, 3, 15}) {
+    const DeltaOperation one = {{8, 16, 128, 128, 4}, num_drafts};
+    std::vector<std::vector<float>> expected;
+    std::vector<std::vector<float>> got(kNumSeqs);
+    std::vector<StatePart> parts;
+    for (int i = 0; i < kNumSeqs; ++i) {
+      StatePart part = {0, kEnd, static_cast<uint32_t>(i), pages_from(1 + 4 * i, kEnd)};
+      StateSteps<DeltaOperation> whole = steps(one);
+      whole.run({part});
+      expected.push_back(whole.expected());
+      part.end = 1 + i % 5;
+      parts.push_back(part);
+    }
+    StateSteps<DeltaOperation> drafted = steps(one);
+    std::vector<float> out = drafted.run(parts, false);
+    for (int row = 0, i = 0; i < kNumSeqs; ++i) {
+      StatePart& part = parts[static_cast<size_t>(i)];
+      got[static_cast<size_t>(i)] = drafted.rows(out, row, row + part.end);
+      row += part.end;
+      part.begin = part.end;
+      part.decodes = true;
+    }
+    const auto goes_on = [](const StatePart& part) { return part.begin >= 0; };
+    for (int round = 0; std::ranges::any_of(parts, goes_on); ++round) {
+      const int verified = round % 3 == 1 ? 0 : num_drafts;
+      for (int i = 0; i < kNumSeqs; ++i) {
+        StatePart& part = parts[static_cast<size_t>(i)];
+        part.end = part.begin < 0 ? 0 : std::min(part.begin + 1 + verified, kEnd);
+        part.right_end = std::min(part.begin + 1 + (round + i) % (num_drafts + 1), part.end);
+      }
+      out = drafted.run(parts, false, round % 2 == 0);
+      for (int row = 0, i = 0; i < kNumSeqs; ++i) {
+        StatePart& part = parts[static_cast<size_t>(i)];
+        const int num_rows = part.end - part.begin;
+        if (part.begin >= 0) {
+          std::vector<float>& all = got[static_cast<size_t>(i)];
+          all = append(all, drafted.rows(out, row, row + part.right_end - part.begin));
+          part.begin = part.right_end < kEnd ? part.right_end : -1;  // -1: pads later steps
+        }
+        row += num_rows;
+      }
+    }
+    for (size_t i = 0; i < kNumSeqs; ++i) {
+      expect_close(got[i], expected[i], dtype(), name_of(one) + ", sequence " + std::to_string(i));
+    }
+  }
+}
+
 TEST_P(CudaStateOpsTest, DeltaNetTakesPadding) {
   for (const DeltaOperation& one :
-       {DeltaOperation{{2, 4, 8, 12, 4}, 0}, DeltaOperation{{2, 4, 128, 128, 4}, 0}}) {
+       {DeltaOperation{{2, 4, 8, 12, 4}, 0}, DeltaOperation{{2, 4, 128, 128, 4}, 0},
+        DeltaOperation{{2, 4, 8, 12, 4}, 3}, DeltaOperation{{2, 4, 128, 128, 4}, 3}}) {
     check_padding(one, name_of(one));
     check_bits(one, name_of(one));
   }
