@@ -47,9 +47,9 @@ struct DecodeChannel {
     }
   }
 
-  // Reads the input of the token, whose row is `x`.
-  template <typename T>
-  __device__ float convolve(const DeltaArgs<T>& args, const T* x) {
+  // Reads the input of the token, whose row of the step or of a page is `x`.
+  template <typename T, typename Row>
+  __device__ float convolve(const DeltaArgs<T>& args, const Row* x) {
     in = to_float(x[index]);
     const float* const w = args.conv + index;
     const int64_t num_channels = args.shape.num_channels();

@@ -7,7 +7,7 @@
 //
 // The kParts thread blocks of a cluster have kColumns columns of a head each, so that few heads
 // occupy all SMs. A thread keeps its part of the state in registers. delta_stream.cu is for many
-// heads without drafts.
+// heads with one token each.
 #include "base/numbers.h"
 #include "cuda/base/launch.h"
 #include "cuda/device/hopper.cuh"
@@ -448,8 +448,8 @@ __global__ void __launch_bounds__(kThreads, 4) decode_kernel(const DeltaArgs<T> 
 
 void run_delta_decode(const LaunchContext& context, const DeltaNet& net, const SeqRange& seqs) {
   // With more heads than SMs, the thread blocks of delta_stream.cu, which copy ahead, are faster.
-  if (net.num_drafts == 0 &&
-      net.shape.num_v_heads * seqs.count > context.stream->limits().num_sms) {
+  const bool has_one_token_each = net.out.shape[0] == seqs.count;
+  if (has_one_token_each && net.shape.num_v_heads * seqs.count > context.stream->limits().num_sms) {
     return run_delta_stream(context, net, seqs);
   }
   with_float_type(net.out.dtype, [&]<typename T>(std::type_identity<T>) {

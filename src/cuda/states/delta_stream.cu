@@ -104,7 +104,7 @@ class Mover {
 };
 
 // A group of threads that computes.
-template <typename T>
+template <typename T, bool kHasDrafts>
 class Computer {
  public:
   __device__ Computer(const DeltaArgs<T>& args, const HeadRange& heads, Shared& shared)
@@ -127,6 +127,7 @@ class Computer {
       if (token_.position < 0) {
         if (has_column()) output() = from_float<T>(0.0F);
       } else {
+        if constexpr (kHasDrafts) run_tokens_before(shared_.states[stage]);
         run_head(shared_.states[stage]);
       }
       order_bulk_copies();
@@ -141,6 +142,46 @@ class Computer {
   __device__ const T* x() const { return args_.x + int64_t{token_.row} * args_.x_width; }
   __device__ T& output() const {
     return args_.out[int64_t{token_.row} * args_.shape.width() + int64_t{head_} * kDim + thread_];
+  }
+
+  // Adds the tokens before the step that the state lacks, whose inputs are in the page.
+  __device__ void run_tokens_before(float* state) {
+    if (token_.before == nullptr) return;
+    const int32_t length = args_.lengths(const_cast<float*>(token_.before))[head_];
+    for (int p = max(length, token_.position - args_.num_drafts); p < token_.position; ++p) {
+      run_token_before(state, {.position = p, .before = token_.before});
+    }
+  }
+
+  __device__ void run_token_before(float* state, const DecodeToken& token) {
+    const int num_heads = args_.shape.num_v_heads;
+    const float* const ba = token.before + args_.page.gates +
+                            int64_t{2} * (token.position % args_.num_drafts) * num_heads;
+    const float* const x =
+        token.before + token.position % args_.page.num_rows * args_.shape.num_channels();
+    DecodeChannel channel;  // of keys or values
+    if (has_column()) {
+      channel.load_past(args_, token, args_.k_channel(args_.shape.k_head(head_)) + thread_);
+      own_.q[thread_] = 0;
+      own_.k[thread_] = channel.convolve(args_, x);
+      write_norms(0, own_.k[thread_], own_.norms);
+    } else {
+      channel.load_past(args_, token, args_.v_channel(head_) + thread_ - kDim);
+      own_.v[thread_ - kDim] = channel.convolve(args_, x);
+    }
+    const DeltaGates gates = gates_of(args_, ba[head_], ba[num_heads + head_], head_);
+    const float decay = expf(gates.log_decay);
+    sync_group(group_);
+    const DecodeScales scale(own_.norms);
+    add_up(state, scale);
+    sync_group(group_);
+    if (has_column()) {
+      own_.delta[thread_] =
+          decode_column(own_.sums, thread_, own_.v[thread_], decay, gates.beta, scale).delta;
+    }
+    sync_group(group_);
+    update(state, decay, scale);
+    sync_group(group_);
   }
 
   __device__ void run_head(float* state) {
@@ -168,13 +209,7 @@ class Computer {
     }
     sync_group(group_);
     if (token_.page != nullptr) {
-      const float4 delta = *reinterpret_cast<const float4*>(own_.delta + column_);
-#pragma unroll
-      for (int i = 0; i < kRowsPerThread; ++i) {
-        const int row = warp_ + i * kWarps;
-        *reinterpret_cast<float4*>(state + row * kDim + column_) =
-            next_state(columns_of(state, row), decay, own_.k[row] * scale.k, delta);
-      }
+      update(state, decay, scale);
       write_page(first, second);
     }
     if (has_column()) {
@@ -201,6 +236,17 @@ class Computer {
     own_.q[thread_] = q;
     own_.k[thread_] = k;
     write_norms(q, k, own_.norms);
+  }
+
+  // Adds the token to the state.
+  __device__ void update(float* state, float decay, const DecodeScales& scale) const {
+    const float4 delta = *reinterpret_cast<const float4*>(own_.delta + column_);
+#pragma unroll
+    for (int i = 0; i < kRowsPerThread; ++i) {
+      const int row = warp_ + i * kWarps;
+      *reinterpret_cast<float4*>(state + row * kDim + column_) =
+          next_state(columns_of(state, row), decay, own_.k[row] * scale.k, delta);
+    }
   }
 
   // The thread's columns of a row.
@@ -252,7 +298,7 @@ class Computer {
 };
 
 // The thread blocks of the grid divide the heads among them.
-template <typename T>
+template <typename T, bool kHasDrafts>
 __global__ void __launch_bounds__(kGroups* kThreads + kWarp)
     stream_kernel(const DeltaArgs<T> args) {
   extern __shared__ __align__(128) std::byte dynamic[];
@@ -267,7 +313,7 @@ __global__ void __launch_bounds__(kGroups* kThreads + kWarp)
   const HeadRange heads = {.first = static_cast<int>(blockIdx.x),
                            .step = static_cast<int>(gridDim.x),
                            .end = args.shape.num_v_heads * args.seqs.count};
-  if (threadIdx.x < kGroups * kThreads) return Computer<T>(args, heads, shared).run();
+  if (threadIdx.x < kGroups * kThreads) return Computer<T, kHasDrafts>(args, heads, shared).run();
   if (threadIdx.x == kGroups * kThreads) Mover<T>(args, heads, shared).run();
 }
 
@@ -279,7 +325,8 @@ void run_delta_stream(const LaunchContext& context, const DeltaNet& net, const S
     const int num_sms = context.stream->limits().num_sms;
     LaunchShape shape = context.shape(std::min(num_heads, num_sms), kGroups * kThreads + kWarp);
     shape.shared_bytes = sizeof(Shared);
-    QUIRE_LAUNCH(*context.stream, stream_kernel<T>, shape, delta_args<T>(net, seqs));
+    const auto kernel = net.num_drafts == 0 ? stream_kernel<T, false> : stream_kernel<T, true>;
+    QUIRE_LAUNCH(*context.stream, kernel, shape, delta_args<T>(net, seqs));
   });
 }
 
