@@ -22,6 +22,8 @@ namespace {
 constexpr int kNumResultBuffers = kMaxStepsInFlight + 1;
 // Lengths of the warm-up prompts: long and short prompts use different kernels.
 constexpr int kWarmUpPrompts[] = {512, 48, 4};
+// The distance between the ids of neighbouring tokens of padding.
+constexpr int64_t kTokenStride = 7919;
 
 // One runner's start. Its steps are declared, and defined below, in the order in which they happen.
 class Start {
@@ -298,11 +300,13 @@ Status Start::find_draft_costs() {
 }
 
 std::string Start::draft_costs_key(const DraftCosts& steps) const {
-  return fmt::format("{}, {} ranks, KV in {} blocks of {}, context {}, {}, {} sequences, {} drafts",
-                     runner_.shape_key, sizes_.limits.parallel.size,
-                     dtype_name(sizes_.limits.kv_dtype), sizes_.limits.page_size,
-                     sizes_.limits.max_model_len, sizes_.enforce_eager ? "eager" : "graphs",
-                     fmt::join(steps.batch_sizes, " "), fmt::join(steps.num_drafts, " "));
+  return fmt::format(
+      "{}, different tokens, {} ranks, KV in {} blocks of {}, context {}, {}, {} sequences, {} "
+      "drafts",
+      runner_.shape_key, sizes_.limits.parallel.size, dtype_name(sizes_.limits.kv_dtype),
+      sizes_.limits.page_size, sizes_.limits.max_model_len,
+      sizes_.enforce_eager ? "eager" : "graphs", fmt::join(steps.batch_sizes, " "),
+      fmt::join(steps.num_drafts, " "));
 }
 
 Result<DraftCosts> Start::measure_draft_steps(const DraftCosts& steps) {
@@ -340,9 +344,13 @@ std::span<const AttentionChoice> Start::choices_of(const DecodeGraph& graph) {
 }
 
 Status Start::upload_padding(const GraphBatch& batch) {
-  const BatchPlan nothing;
-  QUIRE_RETURN_IF_ERROR(target_.buffers.upload(nothing, {}, &batch, stream_));
-  target_.inputs.describe(nothing, target_.buffers.arrays());
+  // With equal tokens, all rows of a step would read the same experts, so drafts would seem free.
+  BatchPlan padding;
+  for (int64_t i = 0; i < batch.num_tokens(); ++i) {
+    padding.token_ids.push_back(static_cast<int32_t>(i * kTokenStride % sizes_.vocab_size));
+  }
+  QUIRE_RETURN_IF_ERROR(target_.buffers.upload(padding, {}, &batch, stream_));
+  target_.inputs.describe(padding, target_.buffers.arrays());
   target_.inputs.pad_to_graph(batch, sizes_.limits.max_kv_len());
   return {};
 }

@@ -10,12 +10,13 @@
 
 namespace quire::cuda {
 
-// The work of one step of padding in a graph's batch. Padding has no context, so the times lack the
-// reads of keys and values. These take about as long for one query token as for several of the same
-// sequence. Without them, drafts seem to cost a larger share of a step than they do, so with long
-// contexts fewer drafts are chosen than would pay. The times also lack work that padding skips
-// although it grows with the number of drafts: the sampling of a step's rows, the choice of drafts
-// from logits, and the search of a drafter by lookup.
+// The work of one step of padding in a graph's batch, with different tokens. Padding has no
+// context, so the times lack the reads of keys and values. These take about as long for one query
+// token as for several of the same sequence. Without them, drafts seem to cost a larger share of a
+// step than they do, so with long contexts fewer drafts are chosen than would pay. The times also
+// lack work that padding skips although it grows with the number of drafts: the sampling of a
+// step's rows, the choice of drafts from logits, the tokens of recurrent states, and the search of
+// a drafter by lookup.
 struct PaddingStep {
   std::function<Status(const DecodeGraph& graph)> verify;  // enqueues the step itself
   // Enqueues proposals for the spans of the last verify().

@@ -63,9 +63,11 @@ __device__ void derive_table(const StepArrays& arrays, const TableArrays& table,
   }
 }
 
-__device__ void pad(const StepArrays& arrays, const StepSpan& span) {
+__device__ void pad(const StepArrays& arrays, const StepHeader& header, const StepSpan& span,
+                    const int32_t* token_ids) {
   for (int i = threadIdx.x; i < span.q_len; i += kMetadataThreads) {
-    arrays.token_ids[span.first_token + i] = 0;
+    const int token_idx = span.first_token + i;
+    arrays.token_ids[token_idx] = token_idx < header.num_given_tokens ? token_ids[token_idx] : 0;
     arrays.positions[span.first_token + i] = 0;
   }
   for (int t = 0; t < arrays.num_tables; ++t) {
@@ -116,7 +118,7 @@ __global__ void __launch_bounds__(kMetadataThreads) metadata_kernel(const StepAr
       span.slot < 0 ? num_kept : min(num_kept, span.num_pages * arrays.page_size - 1);
   describe_request(arrays, header, span, num_computed);
   derive_logits_rows(arrays, span);
-  if (span.slot < 0) return pad(arrays, span);
+  if (span.slot < 0) return pad(arrays, header, span, words + header.tokens_at);
   append_pages(arrays, span, reinterpret_cast<const StepAppend*>(words + header.appends_at),
                words + header.pages_at);
   derive_tokens(arrays, span, num_computed, words + header.tokens_at);

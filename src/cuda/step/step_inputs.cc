@@ -130,6 +130,7 @@ size_t write_step(const BatchPlan& plan, std::span<const SampleRange> ranges,
   }
   header->num_spans = static_cast<int32_t>(num_spans);
   header->num_tokens = num_tokens;
+  header->num_given_tokens = plan.num_tokens();
   const auto appends = std::span(plan.block_appends).first(num_appends_inside(plan, limits));
   size_t num_pages = 0;
   for (const BlockTableAppend& append : appends) num_pages += append.block_ids.size();

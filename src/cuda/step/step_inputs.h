@@ -57,6 +57,7 @@ std::vector<SampleRange> sample_ranges(const BatchPlan& plan, const GraphBatch* 
 struct StepHeader {
   int32_t num_spans = 0;
   int32_t num_tokens = 0;
+  int32_t num_given_tokens = 0;  // the first tokens, which have ids; other padding has id 0
   // Offsets from the start of the packed step, in units of int32.
   int32_t appends_at = 0;
   int32_t pages_at = 0;

@@ -285,6 +285,20 @@ TEST_P(MetadataTest, PadsAGraphsBatchHarmlessly) {
   }
 }
 
+// The start times such steps.
+TEST_P(MetadataTest, PadsWithGivenTokens) {
+  const GraphBatch graph = {.num_reqs = kMaxSeqs, .q_len = q_len()};
+  const auto num_tokens = static_cast<size_t>(kMaxSeqs * q_len());
+  BatchPlan plan;
+  plan.token_ids = {7, 8, 9};
+  ASSERT_TRUE(buffers_.upload(plan, {}, &graph, *stream_).ok());
+  buffers_.derive(kMaxSeqs, *stream_);
+  std::vector<int32_t> expected = plan.token_ids;
+  expected.resize(num_tokens, 0);
+  EXPECT_EQ(read(buffers_.arrays().token_ids, num_tokens), expected);
+  EXPECT_EQ(read(buffers_.arrays().seq_lens, kMaxSeqs), std::vector<int32_t>(kMaxSeqs, 0));
+}
+
 // Every slot has a prefix hit at once: more pages than one copy holds, the last part of each slot
 // partial.
 TEST(OverflowPages, AreUploadedBeforeTheStep) {
