@@ -217,6 +217,19 @@ void add_prefill_cases(DType kv, CaseList& list) {
   }
 }
 
+// The global layers of Gemma 4.
+void add_gemma_cases(DType kv, CaseList& list) {
+  for (const auto& [num_kv_heads, page] : {std::pair(1, 32), {2, 16}, {4, 64}}) {
+    const AttentionShape shape =
+        make_attention_shape(8 * num_kv_heads, num_kv_heads, 512, page, kv);
+    const std::string name = fmt::format("gemma_{}_heads", 8 * num_kv_heads);
+    list.add("decode_" + name, shape,
+             {{1, 0, 1}, {1, 1, 2}, {1, page, 3}, {1, page + 1, 4}, {1, 1500, 5}});
+    list.add("mixed_" + name, shape, {{1, 300, 1}, {1, 0, 2}, {33, 33, 3}, {20, 150, 4}});
+    list.add("verify_" + name, shape, {{4, 300, 1}, {4, 4, 2}, {4, 0, 3}}, 4);
+  }
+}
+
 // The last pages are beyond 2^31 elements.
 void add_huge_pool(DType kv, CaseList& list) {
   list.add("huge_pool", make_attention_shape(16, 2, 128, 64, kv),
@@ -401,6 +414,7 @@ std::vector<CudaAttentionParam> cuda_model_params(const CudaAttentionSuite& suit
     add_head_cases(kv, list);
     add_verify_cases(kv, list);
     add_prefill_cases(kv, list);
+    add_gemma_cases(kv, list);
     add_huge_pool(kv, list);
   }
   return params_of(suite, list, false);

@@ -48,8 +48,8 @@ class CudaAttentionTest : public ::testing::TestWithParam<CudaAttentionParam> {
 std::vector<CudaAttentionParam> cuda_attention_params(const CudaAttentionSuite& suite);
 
 // Head counts of real models with each head_dim, page size and cache type; decode, verification of
-// 2 to 8 tokens, ragged and mixed batches, prefill with and without a cached prefix; a pool past
-// 2^31 elements. Queries are F16 over an F16 cache, else BF16.
+// 2 to 8 tokens, ragged and mixed batches, prefill with and without a cached prefix; the heads of
+// 512 elements of Gemma 4; a pool past 2^31 elements. Queries are F16 over an F16 cache, else BF16.
 std::vector<CudaAttentionParam> cuda_model_params(const CudaAttentionSuite& suite);
 
 // Soft cap, window and sinks, alone and together, and chunks; and the layers of gpt-oss. Each

@@ -2,6 +2,7 @@
 // a range's shape and never on current lengths.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -20,6 +21,9 @@ struct alignas(16) ClusterWork {
   int32_t first_more = 0;  // index of the first whole request in Params::more_reqs
   int32_t num_more = 0;
 };
+
+// Params::cluster_shift if all splits of a request are one cluster whose size is no power of two.
+inline constexpr int kOneCluster = 31;
 
 // A row is one query token of one head. Rows of a request that share a KV head are packed token by
 // token: packed row i is query token i / group and head kv_head * group + i % group.
@@ -64,6 +68,7 @@ struct Params {
   // without clusters.
   int num_splits = 1;
   int cluster = 1;                    // kRows8: splits per cluster, a divisor of num_splits
+  int cluster_shift = 0;              // a split's index >> this is the index of its cluster
   int num_parts = 1;                  // num_splits / cluster
   int max_rows = 0;                   // packed rows of a request and KV head
   const ClusterWork* work = nullptr;  // kRows8, kRows64: [num_reqs * num_parts]; null: each
@@ -77,7 +82,7 @@ struct Params {
 };
 
 // The tensor-core kernels: F16 or BF16 queries, a cache of the same type or of FP8. `padded_dim` is
-// 64, 128 or 256.
+// 64, 128 or 256; for kRows8 also 512.
 void launch_rows8(CudaStream& stream, const Params& params, DType kv, int padded_dim);
 // Only for caches of the queries' type and a padded_dim of kRows64Dim, with wgmma.
 void launch_rows64(CudaStream& stream, const Params& params);
@@ -87,10 +92,11 @@ void launch_generic(CudaStream& stream, const Params& params, DType kv);
 // Merges the splits' partial results into output rows.
 void launch_merge(CudaStream& stream, const Params& params);
 
-// The largest head dimensions: for any cache, and for a latent cache (DeepSeek's dimension). The
-// tensor-core kernels do not support more than kMaxDim, because of their registers.
-inline constexpr int kMaxDim = 256;
-inline constexpr int kMaxLatentDim = 576;
+// The largest head dimensions: of all kernels (a latent cache of DeepSeek's dimension), of kRows8,
+// and of the other tensor-core kernels, which need registers for all columns of their rows.
+inline constexpr int kMaxDim = 576;
+inline constexpr int kMaxRows8Dim = 512;
+inline constexpr int kMaxTileDim = 256;
 
 enum class KernelKind {
   kRows8,    // up to 8 packed rows per request and KV head; merges its splits itself
@@ -103,7 +109,7 @@ enum class KernelKind {
 
 struct KernelChoice {
   KernelKind kind = KernelKind::kGeneric;
-  int padded_dim = 0;  // 64, 128 or 256; unused by kGeneric
+  int padded_dim = 0;  // 64, 128, 256 or 512; unused by kGeneric
   int num_splits = 1;
   int cluster = 1;  // splits that a cluster merges
   bool shares_work =
@@ -111,6 +117,10 @@ struct KernelChoice {
   int64_t num_partials = 0;  // parts of requests that may have partial results, over all requests
 
   int num_parts() const { return num_splits / cluster; }  // clusters per request
+  int cluster_shift() const {
+    const auto size = static_cast<unsigned>(cluster);
+    return std::has_single_bit(size) ? std::countr_zero(size) : kOneCluster;
+  }
 };
 
 // The properties of a GPU that the choice depends on.
@@ -131,8 +141,11 @@ inline constexpr int kMinSplitTokens = 64;
 inline constexpr int kMinSplitKeyBytes = 32 * 1024;
 inline constexpr int kUnsplitUnits = 2;
 
-// Whether the tensor-core kernels support these dtypes and head dimensions.
+// Whether a tensor-core kernel supports these dtypes and head dimensions. Above kMaxTileDim, kRows8
+// is the only one.
 bool has_mma(const AttentionShape& shape);
+// Whether requests of q_len query tokens have at most 8 packed rows per KV head.
+bool has_few_rows(const AttentionShape& shape, int q_len);
 // Whether the call's memory can be copied in units of 16 bytes.
 bool is_aligned(const AttentionShape& shape, const AttentionCall& call);
 

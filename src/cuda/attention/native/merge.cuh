@@ -75,36 +75,36 @@ struct Mailbox {
 };
 
 // Sends the combined rows to all members of the cluster. All of them must have started.
-template <int kWarps, int kRows, int kDim>
-__device__ inline void send_rows(const CombinedRows<kWarps, kRows, kDim>& combined,
+template <int kTeams, int kRows, int kDim>
+__device__ inline void send_rows(const CombinedRows<kTeams, kRows, kDim>& combined,
                                  const Mailbox<kRows, kDim>& mailbox, const Share<kDim>& share,
                                  int num_rows, int rank, int num_members) {
-  using Combined = CombinedRows<kWarps, kRows, kDim>;
-  constexpr int kThreads = kWarps * 32;
+  using Combined = CombinedRows<kTeams, kRows, kDim>;
+  const int num_threads = static_cast<int>(blockDim.x);
   const uint32_t vectors = shared_address(mailbox.vectors + rank * share.size);
   constexpr int kRowVectors = Share<kDim>::kRowVectors;
-  for (int i = static_cast<int>(threadIdx.x); i < num_rows * kRowVectors; i += kThreads) {
+  for (int i = static_cast<int>(threadIdx.x); i < num_rows * kRowVectors; i += num_threads) {
     const int row = i / kRowVectors;
     const float* column = combined.o + row * Combined::kRowFloats + i % kRowVectors * 4;
     const float top = combined.top(row);
     float4 x = {};
 #pragma unroll
-    for (int w = 0; w < kWarps; ++w) {
-      add_weighted(x, combined.weight(w, row, top),
-                   *reinterpret_cast<const float4*>(column + w * kRows * Combined::kRowFloats));
+    for (int team = 0; team < kTeams; ++team) {
+      add_weighted(x, combined.weight(team, row, top),
+                   *reinterpret_cast<const float4*>(column + team * kRows * Combined::kRowFloats));
     }
     const int member = share.member(i);
     const auto offset = static_cast<uint32_t>((i - member * share.size) * sizeof(float4));
     store_in_cluster(address_in(vectors + offset, static_cast<uint32_t>(member)), x);
   }
-  for (int i = static_cast<int>(threadIdx.x); i < num_rows * num_members; i += kThreads) {
+  for (int i = static_cast<int>(threadIdx.x); i < num_rows * num_members; i += num_threads) {
     const int row = i % num_rows;
     const auto member = static_cast<uint32_t>(i / num_rows);
     const float top = combined.top(row);
     float sum = 0.0F;
 #pragma unroll
-    for (int w = 0; w < kWarps; ++w) {
-      sum += combined.weight(w, row, top) * combined.sum[w * kRows + row];
+    for (int team = 0; team < kTeams; ++team) {
+      sum += combined.weight(team, row, top) * combined.sum[team * kRows + row];
     }
     store_in_cluster(address_in(shared_address(&mailbox.sums[rank][row]), member),
                      make_float2(top, sum));
@@ -184,9 +184,9 @@ __device__ inline void merge_received(const Params& p, const Request& req,
 
 // Merges the combined rows of the cluster's first num_members thread blocks, all of which call this
 // with all threads. The others have ended. No member ends while another may write to it.
-template <typename Q, int kWarps, int kRows, int kDim>
+template <typename Q, int kTeams, int kRows, int kDim>
 __device__ inline void merge_in_cluster(const Params& p, const Request& req,
-                                        const CombinedRows<kWarps, kRows, kDim>& combined,
+                                        const CombinedRows<kTeams, kRows, kDim>& combined,
                                         const Mailbox<kRows, kDim>& mailbox,
                                         const Share<kDim>& share, int num_rows, int kv_head,
                                         int rank, int num_members, const PartialRows& partials,

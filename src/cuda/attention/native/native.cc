@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "attn/backend.h"
@@ -18,7 +19,6 @@ using native::KernelChoice;
 using native::KernelKind;
 using native::Params;
 
-constexpr int kMaxSeparateDim = 512;  // of separate keys and values: Gemma 4's dimension
 constexpr int kMinComputeCapability = 80;
 constexpr int kClusterComputeCapability = 90;
 constexpr int kWgmmaComputeCapability = 90;  // later GPUs do not have wgmma
@@ -187,6 +187,7 @@ class NativePlan final : public AttentionPlan {
     Params params = make_params(shape_, batch_, range, call);
     params.num_splits = choice.num_splits;
     params.cluster = choice.cluster;
+    params.cluster_shift = choice.cluster_shift();
     params.num_parts = choice.num_parts();
     params.max_rows = range.max_q_len * params.group;
     if (choice.shares_work && (in_graph_ || !work_.is_even())) {
@@ -219,19 +220,23 @@ class NativeAttention final : public AttentionBackend {
 
   std::string_view name() const override { return "native"; }
 
-  Support supports(const AttentionShape& shape, const AttentionUse& /*use*/,
+  Support supports(const AttentionShape& shape, const AttentionUse& use,
                    const Device& device) const override {
     GpuRequirements needs(shape, device, device.compute_capability >= kMinComputeCapability,
                           fmt::format("{} or later", kMinComputeCapability));
-    needs.require_head_dims(shape, shape.is_latent ? native::kMaxLatentDim : kMaxSeparateDim);
+    needs.require_head_dims(shape, native::kMaxDim);
     needs.require(shape.q == DType::kF32 || shape.q == DType::kF16 || shape.q == DType::kBF16,
                   fmt::format("q is {}; it must be f32, f16 or bf16.", dtype_name(shape.q)));
     needs.require_output_type(shape);
     needs.require_float_cache(shape);
-    if (shape.head_dim > native::kMaxDim) {
-      needs.support.reasons_to_prefer_others.push_back(
-          fmt::format("head_dim is {}; above {}, the kernel does not use tensor cores.",
-                      shape.head_dim, native::kMaxDim));
+    if (!needs.support.ok()) return needs.support;
+    const bool has_few_rows = use.phase == Phase::kDecode && native::has_few_rows(shape, use.q_len);
+    const int widest = std::max(shape.head_dim, shape.head_dim_v);
+    const int limit = has_few_rows ? native::kMaxRows8Dim : native::kMaxTileDim;
+    if (widest > limit) {
+      needs.support.reasons_to_prefer_others.push_back(fmt::format(
+          "the largest head dimension is {}; above {}, the kernel{} does not use tensor cores.",
+          widest, limit, has_few_rows ? "" : " of more than 8 query rows per KV head"));
     }
     return needs.support;
   }

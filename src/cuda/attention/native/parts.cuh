@@ -108,18 +108,12 @@ __device__ inline ClusterWork load_work(const ClusterWork* work) {
           words.z, words.w};
 }
 
-// The index of a split, shifted right by this, is the index of its cluster. 31: every split is in
-// cluster 0, because a cluster of more than two has all splits of a request.
-__device__ inline int cluster_shift(const Params& p) {
-  return p.cluster <= 2 ? p.cluster - 1 : 31;
-}
-
 // Calls attend(part, request, settled length) with each part that the thread block's cluster
 // computes: without a plan, one part of request blockIdx.z.
 template <class Attend>
 __device__ __forceinline__ void for_each_part(const Params& p, Attend attend) {
   trigger_dependent_launch();
-  const int own_part = static_cast<int>(blockIdx.x) >> cluster_shift(p);
+  const int own_part = static_cast<int>(blockIdx.x) >> p.cluster_shift;
   const int cluster_idx = static_cast<int>(blockIdx.z) * p.num_parts + own_part;
   RequestPart part = {static_cast<int>(blockIdx.z), own_part, p.num_parts, cluster_idx - own_part};
   int settled_len = 0;

@@ -18,7 +18,7 @@ constexpr double kGoodFilling = 0.9;  // fraction of used slots in all waves tha
 
 int padded_dim(const AttentionShape& shape) {
   const int dim = std::max(shape.head_dim, shape.head_dim_v);
-  return dim <= 64 ? 64 : dim <= 128 ? 128 : 256;
+  return dim <= 64 ? 64 : dim <= 128 ? 128 : dim <= 256 ? 256 : 512;
 }
 
 int64_t rows_per_kv_head(const AttentionShape& shape, int q_len) {
@@ -38,7 +38,8 @@ bool can_use_rows64(const AttentionShape& shape, int num_reqs, int q_len, const 
 
 KernelKind decode_kind(const AttentionShape& shape, int num_reqs, int q_len, const GpuTraits& gpu) {
   const int64_t rows = rows_per_kv_head(shape, q_len);
-  if (rows <= 8) return KernelKind::kRows8;
+  if (has_few_rows(shape, q_len)) return KernelKind::kRows8;
+  if (padded_dim(shape) > kMaxTileDim) return KernelKind::kGeneric;
   if (rows <= 16) return KernelKind::kRows16;
   return can_use_rows64(shape, num_reqs, q_len, gpu) ? KernelKind::kRows64 : KernelKind::kTile;
 }
@@ -140,6 +141,7 @@ Splits decode_splits(const AttentionShape& shape, int num_reqs, int q_len, int m
   const int64_t rows = rows_per_kv_head(shape, q_len);
   const int64_t num_blocks = num_reqs * ceil_div(rows, kTileRows) * shape.num_kv_heads;
   const KernelKind kind = decode_kind(shape, num_reqs, q_len, gpu);
+  if (kind == KernelKind::kGeneric) return {};
   const int most = kind == KernelKind::kRows64 ? kRows64Splits : kMaxSplits;
   return choose_splits(num_blocks, max_kv_len, min_split_tokens(shape, kind), most,
                        gpu.has_clusters && kind == KernelKind::kRows8, rows * shape.head_dim_v,
@@ -154,8 +156,12 @@ bool is_16_byte_multiple(int64_t elements, DType dtype) {
 
 bool has_mma(const AttentionShape& shape) {
   if (shape.q != DType::kBF16 && shape.q != DType::kF16) return false;
-  if (shape.head_dim > kMaxDim || shape.head_dim_v > kMaxDim) return false;
+  if (std::max(shape.head_dim, shape.head_dim_v) > kMaxRows8Dim) return false;
   return shape.kv == shape.q || shape.kv == DType::kF8E4M3;
+}
+
+bool has_few_rows(const AttentionShape& shape, int q_len) {
+  return rows_per_kv_head(shape, q_len) <= 8;
 }
 
 bool is_aligned(const AttentionShape& shape, const AttentionCall& call) {
@@ -177,7 +183,10 @@ KernelChoice choose_kernel(const AttentionShape& shape, Phase phase, const Phase
                            bool aligned, const GpuTraits& gpu) {
   if (!aligned || !has_mma(shape)) return {};
   KernelChoice choice{.kind = KernelKind::kTile, .padded_dim = padded_dim(shape)};
-  if (phase == Phase::kPrefill) return choice;
+  if (phase == Phase::kPrefill) {
+    if (choice.padded_dim > kMaxTileDim) choice.kind = KernelKind::kGeneric;
+    return choice;
+  }
   const Splits splits =
       decode_splits(shape, range.num_reqs, range.max_q_len, range.max_kv_len, gpu);
   choice.num_splits = splits.count;

@@ -12,6 +12,10 @@
 // consecutive elements of a row of K, and the same elements of Q. V is transposed in pairs of
 // dimensions: a lane gets 2 dimensions of 2 positions in one register and sorts the 4 bytes by
 // dimension.
+//
+// Above 256 columns, four warps are a team: they process the same positions, and each has a quarter
+// of the columns. A warp's products with K are then a part of the logits, so in each step the warps
+// add up theirs in shared memory. Each warp computes all weights.
 #include "cuda/attention/native/decode.cuh"
 #include "cuda/attention/native/kernels.h"
 #include "cuda/attention/native/merge.cuh"
@@ -28,18 +32,23 @@ constexpr int kRows = 8;
 
 template <class C>
 struct Rows8 {
-  // A step's keys and values take at most 8 KB, or 16 KB if head_dim is 256 and the cache has 16
-  // bits. So two thread blocks fit in 227 KB of shared memory per SM.
-  static constexpr int kWarps = C::kRowBytes == 512 ? 2 : 4;
+  static constexpr int kTeamWarps = C::kDim > 256 ? 4 : 1;
+  // A warp's columns.
+  using W = Config<typename C::Q, typename C::Kv, C::kDim / kTeamWarps>;
+  // A step's keys and values take at most 8 KB per warp, or 16 KB if head_dim is 256 and the cache
+  // has 16 bits. So two thread blocks fit in 227 KB of shared memory per SM.
+  static constexpr int kWarps = W::kRowBytes == 512 ? 2 : 4;
+  static constexpr int kTeams = kWarps / kTeamWarps;
+  static_assert(kTeamWarps == 1 || kTeams == 1);  // barriers of a team are of the thread block
   static constexpr int kThreads = kWarps * 32;
   static constexpr int kStages = 3;
-  static constexpr int kStepUnits = C::kRowBytes <= 128 ? 2 : 1;
+  static constexpr int kStepUnits = W::kRowBytes <= 128 ? 2 : 1;
   static constexpr int kStepTokens = kStepUnits * kUnitTokens;
-  static constexpr int kUnitBytes = kUnitTokens * C::kRowBytes;    // of keys or of values
+  static constexpr int kUnitBytes = kUnitTokens * W::kRowBytes;    // of keys or of values
   static constexpr int kStageBytes = 2 * kStepUnits * kUnitBytes;  // keys, then values
   static constexpr int kPipelineBytes = kWarps * kStages * kStageBytes;
   // At the end, the warps' rows reuse this memory.
-  using Combined = CombinedRows<kWarps, kRows, C::kDim>;
+  using Combined = CombinedRows<kTeams, kRows, C::kDim>;
   static constexpr int kSharedBytes =
       kPipelineBytes > Combined::kBytes ? kPipelineBytes : Combined::kBytes;
   static_assert(kSharedBytes % 16 == 0);
@@ -47,9 +56,9 @@ struct Rows8 {
   // while this one still copies.
   using Inbox = Mailbox<kRows, C::kDim>;
 
-  static constexpr int kSteps = C::kDim / 16;       // mma steps of a product with K
-  static constexpr int kDimTiles = C::kDim / 16;    // mma tiles of a product with V
-  static constexpr int kLoads = C::kRowPieces / 2;  // of four matrices, per unit of K or V
+  static constexpr int kSteps = W::kDim / 16;       // mma steps of a product with K
+  static constexpr int kDimTiles = W::kDim / 16;    // mma tiles of a product with V
+  static constexpr int kLoads = W::kRowPieces / 2;  // of four matrices, per unit of K or V
 };
 
 // A lane's place in the mma fragments.
@@ -134,7 +143,8 @@ class UnitCopies {
   bool in_row_;
 };
 
-// The query rows as an mma operand, and the factors that convert products to logits.
+// A warp's columns of the query rows as an mma operand, and the factors that convert products to
+// logits.
 template <class C>
 struct QueryRows {
   using K = Rows8<C>;
@@ -142,14 +152,15 @@ struct QueryRows {
   uint32_t b[K::kSteps][2];
   float inner[2];  // LogitScale::inner of the lane's rows of the results
 
-  __device__ QueryRows(const Params& p, const Request& req, int kv_head, int num_rows, Place lane,
-                       const LogitScale& scale) {
+  __device__ QueryRows(const Params& p, const Request& req, int kv_head, int num_rows,
+                       int first_column, Place lane, const LogitScale& scale) {
     const int row = lane.group;
     const int token = token_of_row(p, req, row);
     const int64_t at =
         int64_t{req.first_token + token} * p.num_heads + kv_head * p.group + row - token * p.group;
     const auto* q = static_cast<const typename C::Q*>(p.q) + at * p.head_dim;
-    const auto read = [&](int d) {
+    const auto read = [&](int column) {
+      const int d = first_column + column;
       return row < num_rows && d < p.head_dim ? *reinterpret_cast<const uint32_t*>(q + d) : 0U;
     };
 #pragma unroll
@@ -207,7 +218,7 @@ struct QueryRows {
   }
 };
 
-// The accumulators of 8 rows.
+// The accumulators of a warp's columns of 8 rows.
 template <class C>
 struct WarpRows8 {
   using K = Rows8<C>;
@@ -218,13 +229,15 @@ struct WarpRows8 {
   Span visible[2];
   Span visible_to_all;
 
-  // The dimension of o[tile][2 * half] and o[tile][2 * half + 1].
-  __device__ static int dim(int tile, int half, Place lane) {
+  // The warp's column of o[tile][2 * half] and o[tile][2 * half + 1].
+  __device__ static int column(int tile, int half, Place lane) {
     return tile * 16 + (C::kIsFp8 ? lane.group * 2 + half : lane.group + half * 8);
   }
 
+  // add_up(s) adds the products of the team's other warps.
+  template <class AddUp>
   __device__ void attend(const QueryRows<C>& query, float softcap, uint32_t stage, int first,
-                         Place lane) {
+                         Place lane, AddUp add_up) {
     float s[K::kStepUnits][4] = {};
     float odd[4] = {};  // sums of odd loads with one unit; halves the chain of dependent products
     const int lane_id = static_cast<int>(threadIdx.x) % 32;
@@ -243,7 +256,13 @@ struct WarpRows8 {
 #pragma unroll
       for (int i = 0; i < 4; ++i) s[0][i] += odd[i];
     }
-    scale_and_mask(s, query, softcap, first, lane);
+#pragma unroll
+    for (int u = 0; u < K::kStepUnits; ++u) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) s[u][i] *= query.inner[i % 2];
+    }
+    add_up(s);
+    cap_and_mask(s, softcap, first, lane);
     weigh(s);
 #pragma unroll
     for (int u = 0; u < K::kStepUnits; ++u) {
@@ -262,18 +281,21 @@ struct WarpRows8 {
     for (int r = 0; r < 2; ++r) sum[r] = sum_of_row<4, 32>(sum[r]);
   }
 
-  __device__ void put(const typename K::Combined& combined, int warp, Place lane) const {
+  // Writes the warp's columns, from first_column on, of its team's rows.
+  template <class Combined>
+  __device__ void put(const Combined& combined, int team, int first_column, Place lane) const {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const int row = warp * kRows + lane.quad * 2 + r;
+      const int row = team * kRows + lane.quad * 2 + r;
+      float* o_row = combined.o + row * Combined::kRowFloats + first_column;
 #pragma unroll
       for (int tile = 0; tile < K::kDimTiles; ++tile) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          combined.o[row * K::Combined::kRowFloats + dim(tile, half, lane)] = o[tile][2 * half + r];
+          o_row[column(tile, half, lane)] = o[tile][2 * half + r];
         }
       }
-      if (lane.group == 0) {
+      if (lane.group == 0 && first_column == 0) {
         combined.max[row] = max[r];
         combined.sum[row] = sum[r];
       }
@@ -311,13 +333,8 @@ struct WarpRows8 {
     }
   }
 
-  __device__ void scale_and_mask(float (&s)[K::kStepUnits][4], const QueryRows<C>& query,
-                                 float softcap, int first, Place lane) const {
-#pragma unroll
-    for (int u = 0; u < K::kStepUnits; ++u) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) s[u][i] *= query.inner[i % 2];
-    }
+  __device__ void cap_and_mask(float (&s)[K::kStepUnits][4], float softcap, int first,
+                               Place lane) const {
     if (softcap > 0.0F) {
 #pragma unroll
       for (int u = 0; u < K::kStepUnits; ++u) {
@@ -380,6 +397,32 @@ struct WarpRows8 {
   }
 };
 
+// Adds up the sums of the thread block's warps, which have different columns of the same positions.
+// `stage` is the first warp's stage. The keys that the warps have read there make place for the
+// sums, so no warp may start copies to the stage before the next barrier of the thread block. All
+// warps get the same numbers, because they add in the same order.
+template <class K>
+__device__ inline void add_up_columns(float (&s)[K::kStepUnits][4], unsigned char* stage, int warp,
+                                      int lane_id) {
+  const auto sums = [&](int of_warp, int unit) -> float4& {
+    return reinterpret_cast<float4*>(stage +
+                                     of_warp * K::kStages * K::kStageBytes)[unit * 32 + lane_id];
+  };
+  __syncwarp();  // all lanes have read the keys
+#pragma unroll
+  for (int u = 0; u < K::kStepUnits; ++u) {
+    sums(warp, u) = make_float4(s[u][0], s[u][1], s[u][2], s[u][3]);
+  }
+  __syncthreads();
+#pragma unroll
+  for (int u = 0; u < K::kStepUnits; ++u) {
+    float4 sum = sums(0, u);
+#pragma unroll
+    for (int w = 1; w < K::kTeamWarps; ++w) add_weighted(sum, 1.0F, sums(w, u));
+    s[u][0] = sum.x, s[u][1] = sum.y, s[u][2] = sum.z, s[u][3] = sum.w;
+  }
+}
+
 // Before the first wait_for_previous_kernel(), the kernel reads lengths and the page table, which
 // the kernels of cuda/step/ write without letting their successors start early. It also reads the
 // settled keys and values, which are in the first `settled_len` positions.
@@ -387,6 +430,7 @@ template <class C>
 __device__ __forceinline__ void attend_part(const Params& p, const RequestPart& work,
                                             const Request& req, int settled_len) {
   using K = Rows8<C>;
+  using W = typename K::W;
   extern __shared__ __align__(512) unsigned char rows8_shared[];  // aligned to the widest row
   const int kv_head = static_cast<int>(blockIdx.y);
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -397,23 +441,28 @@ __device__ __forceinline__ void attend_part(const Params& p, const RequestPart& 
   const Span of_last = visible_span(p, req, req.q_len - 1);
   const Span all = {of_first.first, of_last.end};
   const Parts<C> parts(all, work.num_parts * p.cluster, p.cluster > 1);
-  const int rank = static_cast<int>(p.cluster <= 2 ? blockIdx.x & (p.cluster - 1) : blockIdx.x);
-  // With several clusters, all members merge, even those without positions.
-  const int num_clusters = p.cluster <= 2 ? (parts.count + p.cluster - 1) >> cluster_shift(p) : 1;
-  const int num_members = num_clusters == 1 ? parts.count : p.cluster;
+  const bool one_cluster = p.cluster_shift == kOneCluster;
+  const int rank = static_cast<int>(one_cluster ? blockIdx.x : blockIdx.x & (p.cluster - 1));
+  const int num_clusters = one_cluster ? 1 : (parts.count + p.cluster - 1) >> p.cluster_shift;
+  // With several clusters, all members merge, even those without positions. So do they if the
+  // cluster has other work after this, because a barrier waits for all that have not ended.
+  const bool all_merge = num_clusters > 1 || (p.work != nullptr && parts.count > 1);
+  const int num_members = all_merge ? p.cluster : parts.count;
   // The first split of a request always continues to the wait, so that the next kernel's wait
   // covers all earlier kernels.
   if (work.part >= num_clusters || rank >= num_members) return;
   if (num_members > 1) start_in_cluster();
   const Span span = parts.of(work.part * p.cluster + rank);
 
-  const int first = (span.first & ~(kUnitTokens - 1)) + warp * K::kStepTokens;
-  constexpr int kStride = K::kWarps * K::kStepTokens;
+  const int team = warp / K::kTeamWarps;
+  const int first_column = warp % K::kTeamWarps * W::kDim;
+  const int first = (span.first & ~(kUnitTokens - 1)) + team * K::kStepTokens;
+  constexpr int kStride = K::kTeams * K::kStepTokens;
   const int num_steps = first < span.end ? (span.end - first + kStride - 1) / kStride : 0;
-  const PagedRows keys = PagedRows::keys<C>(p, kv_head);
-  const PagedRows values = PagedRows::values<C>(p, kv_head);
-  const UnitCopies<C> key_copies(keys, lane_id);
-  const UnitCopies<C> value_copies(values, lane_id);
+  const PagedRows keys = PagedRows::keys<W>(p, kv_head, first_column);
+  const PagedRows values = PagedRows::values<W>(p, kv_head, first_column);
+  const UnitCopies<W> key_copies(keys, lane_id);
+  const UnitCopies<W> value_copies(values, lane_id);
   UnitReader<K::kStepUnits> units(req.pages, p.page_shift, keys, values, first, kStride, span.end);
   const uint32_t pipeline =
       shared_address(rows8_shared) + static_cast<uint32_t>(warp * K::kStages * K::kStageBytes);
@@ -440,8 +489,8 @@ __device__ __forceinline__ void attend_part(const Params& p, const RequestPart& 
   for (int step = num_early; step < K::kStages; ++step) start_step(step, step);
 
   const LogitScale scale(p);
-  const QueryRows<C> query(p, req, kv_head, num_rows, lane, scale);
-  WarpRows8<C> rows;
+  const QueryRows<W> query(p, req, kv_head, num_rows, first_column, lane, scale);
+  WarpRows8<W> rows;
   rows.visible_to_all = {of_last.first, of_first.end};
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
@@ -454,9 +503,18 @@ __device__ __forceinline__ void attend_part(const Params& p, const RequestPart& 
   for (int step = 0; step < num_steps; ++step) {
     wait_for_copies<K::kStages - 1>();
     __syncwarp();
+    const auto add_up = [&](float(&s)[K::kStepUnits][4]) {
+      if constexpr (K::kTeamWarps > 1) {
+        add_up_columns<K>(s, rows8_shared + stage * K::kStageBytes, warp, lane_id);
+      }
+    };
     rows.attend(query, scale.softcap, pipeline + static_cast<uint32_t>(stage * K::kStageBytes),
-                first + step * kStride, lane);
-    __syncwarp();
+                first + step * kStride, lane, add_up);
+    if constexpr (K::kTeamWarps > 1) {
+      __syncthreads();
+    } else {
+      __syncwarp();
+    }
     start_step(step + K::kStages, stage);
     stage = stage + 1 == K::kStages ? 0 : stage + 1;
   }
@@ -464,7 +522,7 @@ __device__ __forceinline__ void attend_part(const Params& p, const RequestPart& 
   __syncthreads();  // the pipelines' memory is free
   rows.sum_up();
   const typename K::Combined combined(rows8_shared);
-  rows.put(combined, warp, lane);
+  rows.put(combined, team, first_column, lane);
   __syncthreads();
   const Share<C::kDim> share(num_rows, rank, num_members);
   const PartialRows partials(p, work.first_cluster, kv_head);
@@ -499,7 +557,7 @@ __global__ __launch_bounds__(Rows8<C>::kThreads, 2) void rows8_kernel(const Para
 void launch_rows8(CudaStream& stream, const Params& p, DType kv, int padded_dim) {
   const dim3 grid(static_cast<unsigned>(p.num_splits), static_cast<unsigned>(p.num_heads / p.group),
                   static_cast<unsigned>(p.num_reqs));
-  with_config(p.q_dtype, kv, padded_dim, [&]<class C>(C) {
+  with_config<kMaxRows8Dim>(p.q_dtype, kv, padded_dim, [&]<class C>(C) {
     using K = Rows8<C>;
     QUIRE_LAUNCH(stream, rows8_kernel<C>,
                  (LaunchShape{.grid = grid,

@@ -171,19 +171,22 @@ struct PagedRows {
   const char* base;
   int64_t page_stride;
   int64_t token_stride;
-  int row_pieces;  // pieces within head_dim
+  int row_pieces;  // pieces within head_dim; none if it is not positive
 
+  // Columns from `first_column` on, a multiple of C::kElements.
   template <class C>
-  __device__ static PagedRows keys(const Params& p, int kv_head) {
+  __device__ static PagedRows keys(const Params& p, int kv_head, int first_column = 0) {
     constexpr int64_t kSize = sizeof(typename C::Kv);
-    return {static_cast<const char*>(p.k) + kv_head * p.head_stride_k * kSize,
-            p.page_stride_k * kSize, p.token_stride_k * kSize, p.head_dim / C::kElements};
+    return {static_cast<const char*>(p.k) + (kv_head * p.head_stride_k + first_column) * kSize,
+            p.page_stride_k * kSize, p.token_stride_k * kSize,
+            (p.head_dim - first_column) / C::kElements};
   }
   template <class C>
-  __device__ static PagedRows values(const Params& p, int kv_head) {
+  __device__ static PagedRows values(const Params& p, int kv_head, int first_column = 0) {
     constexpr int64_t kSize = sizeof(typename C::Kv);
-    return {static_cast<const char*>(p.v) + kv_head * p.head_stride_v * kSize,
-            p.page_stride_v * kSize, p.token_stride_v * kSize, p.head_dim_v / C::kElements};
+    return {static_cast<const char*>(p.v) + (kv_head * p.head_stride_v + first_column) * kSize,
+            p.page_stride_v * kSize, p.token_stride_v * kSize,
+            (p.head_dim_v - first_column) / C::kElements};
   }
 };
 
@@ -326,12 +329,16 @@ struct WarpRows {
   }
 };
 
-// Calls `visit` with the Config of the query's and the cache's types and of this head dimension.
-template <class Visit>
+// Calls `visit` with the Config of the query's and the cache's types and of this head dimension, of
+// at most kWidest.
+template <int kWidest = 256, class Visit>
 void with_config(DType q, DType kv, int padded_dim, Visit visit) {
   const auto with_types = [&]<typename Q, typename Kv>(Q, Kv) {
     if (padded_dim == 64) return visit(Config<Q, Kv, 64>());
     if (padded_dim == 128) return visit(Config<Q, Kv, 128>());
+    if constexpr (kWidest > 256) {
+      if (padded_dim == 512) return visit(Config<Q, Kv, 512>());
+    }
     return visit(Config<Q, Kv, 256>());
   };
   const auto with_query = [&]<typename Q>(Q query) {
