@@ -88,6 +88,15 @@ int fill_waves(int64_t num_blocks, int limit, int64_t slots) {
   return best;
 }
 
+// The largest clusters per request and KV head that run at once. An H200 runs 30 of 8 thread blocks
+// instead of 33, because a cluster runs on one GPC.
+int64_t num_large_clusters(int64_t num_blocks, int64_t num_units, int64_t slots) {
+  constexpr int64_t kMost = 16;
+  const auto at_once =
+      static_cast<int64_t>(kGoodFilling * static_cast<double>(slots)) / kMaxCluster;
+  return std::min({num_units / kMaxCluster, at_once / num_blocks, kMost});
+}
+
 // row_columns: columns of values of all rows of a thread block.
 Splits choose_splits(int64_t num_blocks, int max_kv_len, int min_tokens, int most, bool in_clusters,
                      int64_t row_columns, int num_sms) {
@@ -97,13 +106,20 @@ Splits choose_splits(int64_t num_blocks, int max_kv_len, int min_tokens, int mos
   if (!in_clusters) return {fill_waves(num_blocks, limit, slots), 1};
   if (num_units <= kUnsplitUnits) return {};
   const bool has_few_columns = row_columns <= kColumnsOfMerge;
+  // Clusters of two would merge more columns in several rounds, and a GPU that has few thread
+  // blocks would wait for that. On an H200, three large clusters are faster than one, and two than
+  // many small ones.
+  const int64_t num_large =
+      row_columns > 2 * kColumnsOfMerge ? num_large_clusters(num_blocks, num_units, slots) : 0;
+  const Splits large = {static_cast<int>(num_large) * kMaxCluster, kMaxCluster};
+  if (num_large > 2) return large;
   const int cluster = one_cluster(num_blocks, num_units, num_sms);
   if (cluster > 1 && (!has_few_columns || 2 * cluster * num_blocks <= num_sms)) {
     return {cluster, cluster};
   }
-  // A cluster runs on one GPC. Only clusters of two fill all GPCs: with 8 thread blocks per
-  // cluster, an H200 runs 30 clusters instead of 33. A wave that is not full is slow, because SMs
-  // with two thread blocks take longer than the others.
+  if (num_large == 2) return large;
+  // Only clusters of two fill all GPCs. A wave that is not full is slow, because SMs with two
+  // thread blocks take longer than the others.
   int splits = fill_waves(num_blocks, limit, slots);
   if (has_few_columns) return {splits, 1};
   const auto in_one_wave = static_cast<int>(std::min<int64_t>(limit, slots / num_blocks) / 2 * 2);
@@ -111,15 +127,16 @@ Splits choose_splits(int64_t num_blocks, int max_kv_len, int min_tokens, int mos
   return {splits, splits % 2 == 0 ? 2 : 1};
 }
 
-// Whether a ragged batch may gain from a plan of the clusters' work. Requests cannot share a larger
-// cluster, because all its members belong to one request.
+// Whether a ragged batch may gain from a plan of the clusters' work. It has none if each request is
+// one large cluster.
 bool can_share_work(const AttentionShape& shape, KernelKind kind, int num_reqs, int max_kv_len,
                     const Splits& splits) {
   constexpr int kFewUnits = 8;
   // max_shared_clusters() visits only the longest batch. Without this condition, a shorter batch
   // might share work while the longest batch does not, because its clusters are larger.
   static_assert(kFewUnits >= kMaxCluster);
-  return merges_splits(kind) && num_reqs > 1 && splits.cluster <= 2 &&
+  const bool is_one_cluster = splits.cluster > 2 && splits.cluster == splits.count;
+  return merges_splits(kind) && num_reqs > 1 && !is_one_cluster &&
          max_kv_len > kFewUnits * min_split_tokens(shape, kind);
 }
 
