@@ -12,8 +12,8 @@ namespace quire::cuda {
 // backend. Supports any GQA ratio; head_dim and head_dim_v that are multiples of 8 from 8 to 576; q
 // and out in F32, F16 or BF16; K and V in F32, F16, BF16 or FP8-e4m3 with scales on the device; any
 // strides. It uses tensor cores if q is F16 or BF16, the cache has the same type or FP8, and no
-// head_dim is above 256, or above 512 for decode of up to 8 query rows per KV head (heads times
-// tokens), and F32 arithmetic otherwise.
+// head_dim is above 256, or above 512 on Hopper and for decode of up to 8 query rows per KV head
+// (heads times tokens), and F32 arithmetic otherwise.
 std::unique_ptr<AttentionBackend> make_native_attention(const DeviceInfo& info);
 
 // FlashInfer's kernels for paged caches.

@@ -215,29 +215,29 @@ __device__ __forceinline__ void keep(float (&d)[kCount]) {
 #define QUIRE_NAMES128 QUIRE_NAMES112 \
   ",%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
 // After the accumulators, the operands are A, B, and whether to add to D.
-#define QUIRE_WGMMA(n, types, names, a_name, b_name, adds_name, operands)                    \
+#define QUIRE_WGMMA(n, types, transposed, names, a_name, b_name, adds_name, operands)        \
   asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, " adds_name ", 0;\n"                  \
                "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." types " {" names "}, " a_name \
-               ", " b_name ", adds, 1, 1, 0, 0;\n}"                                          \
+               ", " b_name ", adds, 1, 1, 0, " transposed ";\n}"                             \
                : operands                                                                    \
                : "l"(a), "l"(b), "r"(adds))
 #define QUIRE_WGMMA_SIZES(types)                                                             \
   if constexpr (kN == 32)                                                                    \
-    QUIRE_WGMMA("32", types, QUIRE_NAMES16, "%16", "%17", "%18", QUIRE_D16(0));              \
+    QUIRE_WGMMA("32", types, "0", QUIRE_NAMES16, "%16", "%17", "%18", QUIRE_D16(0));         \
   else if constexpr (kN == 64)                                                               \
-    QUIRE_WGMMA("64", types, QUIRE_NAMES32, "%32", "%33", "%34", QUIRE_D32);                 \
+    QUIRE_WGMMA("64", types, "0", QUIRE_NAMES32, "%32", "%33", "%34", QUIRE_D32);            \
   else if constexpr (kN == 96)                                                               \
-    QUIRE_WGMMA("96", types, QUIRE_NAMES48, "%48", "%49", "%50", QUIRE_D48);                 \
+    QUIRE_WGMMA("96", types, "0", QUIRE_NAMES48, "%48", "%49", "%50", QUIRE_D48);            \
   else if constexpr (kN == 128)                                                              \
-    QUIRE_WGMMA("128", types, QUIRE_NAMES64, "%64", "%65", "%66", QUIRE_D64);                \
+    QUIRE_WGMMA("128", types, "0", QUIRE_NAMES64, "%64", "%65", "%66", QUIRE_D64);           \
   else if constexpr (kN == 160)                                                              \
-    QUIRE_WGMMA("160", types, QUIRE_NAMES80, "%80", "%81", "%82", QUIRE_D80);                \
+    QUIRE_WGMMA("160", types, "0", QUIRE_NAMES80, "%80", "%81", "%82", QUIRE_D80);           \
   else if constexpr (kN == 192)                                                              \
-    QUIRE_WGMMA("192", types, QUIRE_NAMES96, "%96", "%97", "%98", QUIRE_D96);                \
+    QUIRE_WGMMA("192", types, "0", QUIRE_NAMES96, "%96", "%97", "%98", QUIRE_D96);           \
   else if constexpr (kN == 224)                                                              \
-    QUIRE_WGMMA("224", types, QUIRE_NAMES112, "%112", "%113", "%114", QUIRE_D112);           \
+    QUIRE_WGMMA("224", types, "0", QUIRE_NAMES112, "%112", "%113", "%114", QUIRE_D112);      \
   else                                                                                       \
-    QUIRE_WGMMA("256", types, QUIRE_NAMES128, "%128", "%129", "%130", QUIRE_D128)
+    QUIRE_WGMMA("256", types, "0", QUIRE_NAMES128, "%128", "%129", "%130", QUIRE_D128)
 // With E4M3, K is 32, which has the same number of bytes as K = 16 with 16-bit types. The
 // instruction cannot transpose its operands.
 #define QUIRE_WGMMA_FP8(n, names, a_name, b_name, adds_name, operands)                       \
@@ -340,6 +340,17 @@ __device__ __forceinline__ void multiply_transposed(float (&d)[64], const uint32
   } else {
     QUIRE_WGMMA_REGISTERS("128", "bf16.bf16", "1", QUIRE_NAMES64, "%64,%65,%66,%67", "%68", "%69",
                           QUIRE_D64);
+  }
+}
+
+// D [64, 256] += A [64, 16] * B [16, 256], with A and B in shared memory.
+template <typename T>
+__device__ __forceinline__ void multiply_transposed(float (&d)[128], uint64_t a, uint64_t b) {
+  constexpr int adds = 1;
+  if constexpr (std::is_same_v<T, __half>) {
+    QUIRE_WGMMA("256", "f16.f16", "1", QUIRE_NAMES128, "%128", "%129", "%130", QUIRE_D128);
+  } else {
+    QUIRE_WGMMA("256", "bf16.bf16", "1", QUIRE_NAMES128, "%128", "%129", "%130", QUIRE_D128);
   }
 }
 

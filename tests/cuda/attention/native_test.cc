@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <random>
 #include <tuple>
@@ -91,6 +92,66 @@ void add_few_rows(DType kv, std::vector<AttentionCase>& cases) {
   }
 }
 
+// Heads of more than 256 columns: prompts around the ends of a tile of rows, of two tiles that
+// share positions, of pages and of kernels' steps, with and without a cached prefix; drafts; and
+// each option.
+void add_wide_heads(DType kv, std::vector<AttentionCase>& cases) {
+  using Reqs = std::vector<AttentionRequest>;
+  const auto add = [&](std::string name, const AttentionShape& shape, const Reqs& reqs, int q_len) {
+    cases.push_back({.name = fmt::format("wide_{}_{}", name, dtype_name(kv)),
+                     .shape = shape,
+                     .reqs = reqs,
+                     .max_decode_q_len = q_len,
+                     .k_scale = 0.02F,
+                     .v_scale = 0.01F});
+  };
+  const Reqs prompts = {{8, 8, 1},   {9, 9, 2},     {16, 16, 3},   {17, 140, 4},  {0, 0, 5},
+                        {1, 777, 6}, {40, 1031, 7}, {130, 130, 8}, {129, 257, 9}, {33, 0, 10}};
+  const Reqs drafts = {{5, 2100, 1}, {5, 5, 2}, {5, 0, 3}, {5, 517, 4}, {5, 128, 5}, {5, 16, 6}};
+  constexpr std::array<std::array<int, 2>, 6> kDims = {
+      {{512, 512}, {264, 264}, {320, 320}, {512, 272}, {64, 512}, {448, 16}}};
+  for (size_t i = 0; i < kDims.size(); ++i) {
+    const auto [dim, dim_v] = kDims[i];
+    if (kv == DType::kF8E4M3 && dim % 16 != 0) continue;
+    AttentionShape shape = make_attention_shape(16, 2, dim, 16 << i % 3, kv);
+    shape.head_dim_v = dim_v;
+    const std::string dims = fmt::format("{}x{}", dim, dim_v);
+    add("prefill_" + dims, shape, prompts, 0);
+    add("drafts_" + dims, shape, drafts, 5);
+    add("mixed_" + dims, shape, {{1, 700, 1}, {1, 0, 2}, {1, 64, 3}, {70, 260, 4}, {11, 403, 5}},
+        1);
+  }
+  for (const int group : {1, 3, 16, 80}) {
+    const AttentionShape shape = make_attention_shape(group, 1, 512, 32, kv);
+    add(fmt::format("prefill_group{}", group), shape, {{150, 300, 1}, {3, 3, 2}, {1, 90, 3}}, 0);
+    add(fmt::format("drafts_group{}", group), shape, {{3, 300, 1}, {3, 3, 2}, {3, 90, 3}}, 3);
+  }
+  const auto add_option = [&](const std::string& name, const AttentionShape& shape) {
+    add("prefill_" + name, shape, prompts, 0);
+    add("drafts_" + name, shape, drafts, 5);
+  };
+  const AttentionShape plain = make_attention_shape(16, 2, 512, 16, kv);
+  for (const int window : {1, 37, 128, 600}) {
+    AttentionShape shape = plain;
+    shape.window = window;
+    add_option(fmt::format("window_{}", window), shape);
+    shape.chunked = true;
+    add_option(fmt::format("chunks_{}", window), shape);
+  }
+  AttentionShape shape = plain;
+  shape.softcap = 2.0F;
+  add_option("softcap", shape);
+  shape.sinks = true;
+  add_option("softcap_sinks", shape);
+  shape = plain;
+  shape.sinks = true;
+  shape.window = 50;
+  add_option("sinks_window", shape);
+  shape = plain;
+  shape.causal = false;
+  add_option("not_causal", shape);
+}
+
 // BF16 queries beyond F16's range, to which the products with FP8 keys convert them. The logits are
 // as large as in the other cases.
 std::vector<AttentionCase> query_range_cases() {
@@ -124,7 +185,7 @@ std::vector<AttentionCase> own_cases() {
   using Reqs = std::vector<AttentionRequest>;
   for (const DType kv : {DType::kBF16, DType::kF16, DType::kF8E4M3}) {
     const std::string suffix = "_" + std::string(dtype_name(kv));
-    for (const int dim : {64, 128, 256}) {
+    for (const int dim : {64, 128, 256, 320, 512}) {
       const std::string name = std::to_string(dim) + suffix;
       add("long_decode_" + name, make_attention_shape(16, 2, dim, 32, kv),
           Reqs{{1, 6000, 1}, {1, 1, 2}, {1, 0, 3}, {1, 3333, 4}}, 1);
@@ -138,7 +199,7 @@ std::vector<AttentionCase> own_cases() {
     }
     // Blocks of a drafter, whose tokens attend to each other in both directions: 16 packed rows and
     // 12 of 16, a whole tile of rows, and more than one without splits.
-    for (const int dim : {64, 128, 256}) {
+    for (const int dim : {64, 128, 256, 512}) {
       const std::string name = std::to_string(dim) + suffix;
       const auto add_blocks = [&](std::string title, int num_heads, int page, int q_len,
                                   int num_kv_heads = 2) {
@@ -153,7 +214,7 @@ std::vector<AttentionCase> own_cases() {
       add_blocks("blocks_of_16_", 10, 16, 16);
       if (dim == 128) add_blocks("blocks_of_many_heads_", 64, 16, 8, 16);
     }
-    // Wider heads: decode of up to 8 rows per KV head on tensor cores, everything else without.
+    // Wider heads, with up to 8 rows per KV head and with more.
     for (const int dim : {320, 512}) {
       const std::string name = std::to_string(dim) + suffix;
       add("long_decode_" + name, make_attention_shape(16, 2, dim, 32, kv),
@@ -167,6 +228,7 @@ std::vector<AttentionCase> own_cases() {
       add("blocks_of_4_" + name, blocks, Reqs{{4, 2100, 1}, {4, 4, 2}, {4, 0, 3}, {4, 517, 4}}, 4);
     }
     add_few_rows(kv, cases);
+    add_wide_heads(kv, cases);
     // One request, whose splits are one cluster, several or none. In its graph, the last cluster of
     // a shorter context has one split with positions.
     for (const auto& [group, q_len, dim] :
@@ -259,7 +321,7 @@ TEST(NativeAttentionSupport, ServesEveryCase) {
 
 TEST(NativeAttentionSupport, SaysWhichWideHeadsHaveNoTensorCores) {
   const auto backend = cuda::make_native_attention({});
-  const Device device{.kind = DeviceKind::kCuda, .compute_capability = 90, .name = "H200"};
+  Device device{.kind = DeviceKind::kCuda, .compute_capability = 90, .name = "H200"};
   const auto reasons = [&](const AttentionShape& shape, const AttentionUse& use) {
     const Support support = backend->supports(shape, use, device);
     EXPECT_THAT(support.reasons, IsEmpty());
@@ -269,10 +331,6 @@ TEST(NativeAttentionSupport, SaysWhichWideHeadsHaveNoTensorCores) {
   AttentionShape shape = shape_of(16, 1, 576, DType::kBF16, DType::kBF16);
   shape.head_dim_v = 512;
   shape.is_latent = true;
-  EXPECT_THAT(reasons(shape, {}),
-              ElementsAre("the largest head dimension is 576; above 256, the kernel of more than 8 "
-                          "query rows per KV head does not use tensor cores."));
-  shape.num_heads = 8;
   EXPECT_THAT(reasons(shape, {}), ElementsAre("the largest head dimension is 576; above 512, the "
                                               "kernel does not use tensor cores."));
   shape.head_dim = 584;
@@ -280,7 +338,13 @@ TEST(NativeAttentionSupport, SaysWhichWideHeadsHaveNoTensorCores) {
               ElementsAre("head_dim is 584; it must be a multiple of 8 from 8 to 576."));
   shape = shape_of(16, 2, 512, DType::kBF16, DType::kF8E4M3);
   EXPECT_THAT(reasons(shape, {}), IsEmpty());
-  EXPECT_THAT(reasons(shape, {.q_len = 2}), SizeIs(1));
+  EXPECT_THAT(reasons(shape, {.q_len = 2}), IsEmpty());
+  EXPECT_THAT(reasons(shape, prefill), IsEmpty());
+  device = {.kind = DeviceKind::kCuda, .compute_capability = 80, .name = "A100"};
+  EXPECT_THAT(reasons(shape, {}), IsEmpty());
+  EXPECT_THAT(reasons(shape, {.q_len = 2}),
+              ElementsAre("the largest head dimension is 512; above 256, the kernel of more than 8 "
+                          "query rows per KV head does not use tensor cores."));
   EXPECT_THAT(reasons(shape, prefill), SizeIs(1));
   shape = shape_of(16, 2, 256, DType::kBF16, DType::kF8E4M3);
   EXPECT_THAT(reasons(shape, prefill), IsEmpty());
@@ -336,9 +400,14 @@ TEST(NativeAttentionPlan, ChoosesTheKernelByRowsAndDtypes) {
   for (const int dim : {264, 512}) {
     const AttentionShape wide = shape_of(16, 4, dim, DType::kBF16, DType::kBF16);
     EXPECT_EQ(kind_of(wide, Phase::kDecode, 2, true), KernelKind::kRows8);
-    EXPECT_EQ(kind_of(wide, Phase::kDecode, 3, true), KernelKind::kGeneric);
-    EXPECT_EQ(kind_of(wide, Phase::kPrefill, 1, true), KernelKind::kGeneric);
-    EXPECT_EQ(kind_of(wide, Phase::kDecode, 1, false), KernelKind::kGeneric);
+    EXPECT_EQ(kind_of(wide, Phase::kDecode, 3, true), KernelKind::kWide);
+    EXPECT_EQ(kind_of(wide, Phase::kPrefill, 1, true), KernelKind::kWide);
+    EXPECT_EQ(kind_of(wide, Phase::kDecode, 3, false), KernelKind::kGeneric);
+    const PhaseRange range{.num_reqs = 1, .num_tokens = 9, .max_q_len = 9, .max_kv_len = 1000};
+    for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
+      EXPECT_EQ(cuda::native::choose_kernel(wide, phase, range, true, {.num_sms = 108}).kind,
+                KernelKind::kGeneric);
+    }
   }
   const AttentionShape mixed = shape_of(32, 8, 128, DType::kBF16, DType::kF16);
   EXPECT_EQ(kind_of(mixed, Phase::kDecode, 1, true), KernelKind::kGeneric);

@@ -8,6 +8,7 @@
 
 #include "attn/backend.h"
 #include "cuda/base/stream.h"
+#include "quire/status.h"
 #include "tensor/dtype.h"
 
 namespace quire::cuda::native {
@@ -88,14 +89,17 @@ void launch_rows8(CudaStream& stream, const Params& params, DType kv, int padded
 void launch_rows64(CudaStream& stream, const Params& params);
 void launch_rows16(CudaStream& stream, const Params& params, DType kv, int padded_dim);
 void launch_tile(CudaStream& stream, const Params& params, DType kv, int padded_dim);
+// For head dimensions up to kMaxWideDim, with wgmma.
+Status launch_wide(CudaStream& stream, const Params& params, DType kv);
 void launch_generic(CudaStream& stream, const Params& params, DType kv);
 // Merges the splits' partial results into output rows.
 void launch_merge(CudaStream& stream, const Params& params);
 
-// The largest head dimensions: of all kernels (a latent cache of DeepSeek's dimension), of kRows8,
-// and of the other tensor-core kernels, which need registers for all columns of their rows.
+// The largest head dimensions: of all kernels (a latent cache of DeepSeek's dimension), of kRows8
+// and kWide, and of the other tensor-core kernels, which need registers for all columns of their
+// rows.
 inline constexpr int kMaxDim = 576;
-inline constexpr int kMaxRows8Dim = 512;
+inline constexpr int kMaxWideDim = 512;
 inline constexpr int kMaxTileDim = 256;
 
 enum class KernelKind {
@@ -104,7 +108,9 @@ enum class KernelKind {
              // wgmma; merges its splits itself
   kRows16,   // up to 16 packed rows per request and KV head; each warp has its own positions
   kTile,     // tiles of 64 packed rows; all warps share the positions
+  kWide,     // tiles of 64 packed rows of up to kMaxWideDim columns, with wgmma
   kGeneric,  // no tensor cores: F32, mixed dtypes, memory not aligned to 16 bytes, wide heads
+             // without wgmma
 };
 
 struct KernelChoice {
@@ -135,14 +141,15 @@ inline constexpr int kRows64Dim = 128;
 inline constexpr int kMaxSplits = 64;
 inline constexpr int kMaxCluster = 8;
 inline constexpr int kMinSplitTokens = 64;
+inline constexpr int kWideTokens = 128;  // positions that kWide processes at a time
 // kRows8, kRows64: the keys of a split, and its values, take a multiple of this many bytes; only
 // the last split may have less. Contexts of up to kUnsplitUnits times this size are not split,
 // because the merge would take longer than the split saves.
 inline constexpr int kMinSplitKeyBytes = 32 * 1024;
 inline constexpr int kUnsplitUnits = 2;
 
-// Whether a tensor-core kernel supports these dtypes and head dimensions. Above kMaxTileDim, kRows8
-// is the only one.
+// Whether a tensor-core kernel supports these dtypes and head dimensions. Above kMaxTileDim, these
+// are kRows8 and, on Hopper, kWide.
 bool has_mma(const AttentionShape& shape);
 // Whether requests of q_len query tokens have at most 8 packed rows per KV head.
 bool has_few_rows(const AttentionShape& shape, int q_len);

@@ -75,16 +75,32 @@ void place_partials(std::span<std::byte> workspace, int64_t num_rows, Params& p)
   p.partial_sum = p.partial_max + num_rows;
 }
 
-void enqueue(const Params& params, const KernelChoice& choice, DType kv, CudaStream& stream) {
-  if (choice.kind == KernelKind::kGeneric) return native::launch_generic(stream, params, kv);
-  if (choice.kind == KernelKind::kRows8) {
-    return native::launch_rows8(stream, params, kv, choice.padded_dim);
+Status enqueue(const Params& params, const KernelChoice& choice, DType kv, CudaStream& stream) {
+  bool has_partials = params.num_splits > 1;
+  switch (choice.kind) {
+    case KernelKind::kRows8:
+      native::launch_rows8(stream, params, kv, choice.padded_dim);
+      has_partials = false;
+      break;
+    case KernelKind::kRows64:
+      native::launch_rows64(stream, params);
+      has_partials = false;
+      break;
+    case KernelKind::kRows16:
+      native::launch_rows16(stream, params, kv, choice.padded_dim);
+      break;
+    case KernelKind::kTile:
+      native::launch_tile(stream, params, kv, choice.padded_dim);
+      break;
+    case KernelKind::kWide:
+      QUIRE_RETURN_IF_ERROR(native::launch_wide(stream, params, kv));
+      break;
+    case KernelKind::kGeneric:
+      native::launch_generic(stream, params, kv);
+      break;
   }
-  if (choice.kind == KernelKind::kRows64) return native::launch_rows64(stream, params);
-  const auto launch =
-      choice.kind == KernelKind::kRows16 ? native::launch_rows16 : native::launch_tile;
-  launch(stream, params, kv, choice.padded_dim);
-  if (params.num_splits > 1) native::launch_merge(stream, params);
+  if (has_partials) native::launch_merge(stream, params);
+  return {};
 }
 
 // The plan of the work of a ragged batch's clusters, in device memory.
@@ -197,8 +213,7 @@ class NativePlan final : public AttentionPlan {
     params.counters = static_cast<uint32_t*>(counters_.data());
     place_partials(call.workspace, choice.num_partials * range.max_q_len * shape_.num_heads,
                    params);
-    enqueue(params, choice, call.kv.dtype, as_cuda(stream));
-    return {};
+    return enqueue(params, choice, call.kv.dtype, as_cuda(stream));
   }
 
  private:
@@ -231,12 +246,14 @@ class NativeAttention final : public AttentionBackend {
     needs.require_float_cache(shape);
     if (!needs.support.ok()) return needs.support;
     const bool has_few_rows = use.phase == Phase::kDecode && native::has_few_rows(shape, use.q_len);
+    const bool has_wgmma = device.compute_capability == kWgmmaComputeCapability;
     const int widest = std::max(shape.head_dim, shape.head_dim_v);
-    const int limit = has_few_rows ? native::kMaxRows8Dim : native::kMaxTileDim;
+    const int limit = has_few_rows || has_wgmma ? native::kMaxWideDim : native::kMaxTileDim;
     if (widest > limit) {
       needs.support.reasons_to_prefer_others.push_back(fmt::format(
           "the largest head dimension is {}; above {}, the kernel{} does not use tensor cores.",
-          widest, limit, has_few_rows ? "" : " of more than 8 query rows per KV head"));
+          widest, limit,
+          limit == native::kMaxWideDim ? "" : " of more than 8 query rows per KV head"));
     }
     return needs.support;
   }

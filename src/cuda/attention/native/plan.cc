@@ -8,7 +8,7 @@ namespace quire::cuda::native {
 namespace {
 
 constexpr int kMaxSplitQLen = 8;  // longer uniform queries fill the device without splits
-constexpr int kBlocksAtOnce = 2;  // resident thread blocks per SM, by shared memory
+constexpr int kBlocksAtOnce = 2;  // resident thread blocks per SM, by shared memory; kWide: 1
 // In a merge through the L2, a thread block loads this many columns of all parts in one round. Up
 // to this number of columns, an H200 merges as fast as in clusters, unless at most half of the SMs
 // have a thread block. Both merges together take up to 12 % longer than the L2 alone.
@@ -18,7 +18,7 @@ constexpr double kGoodFilling = 0.9;  // fraction of used slots in all waves tha
 
 int padded_dim(const AttentionShape& shape) {
   const int dim = std::max(shape.head_dim, shape.head_dim_v);
-  return dim <= 64 ? 64 : dim <= 128 ? 128 : dim <= 256 ? 256 : 512;
+  return dim <= 64 ? 64 : dim <= 128 ? 128 : dim <= kMaxTileDim ? kMaxTileDim : kMaxWideDim;
 }
 
 int64_t rows_per_kv_head(const AttentionShape& shape, int q_len) {
@@ -36,10 +36,15 @@ bool can_use_rows64(const AttentionShape& shape, int num_reqs, int q_len, const 
          static_cast<double>(most_blocks) >= kGoodFilling * kBlocksAtOnce * gpu.num_sms;
 }
 
+// For more than 8 packed rows of wide heads.
+KernelKind wide_kind(const GpuTraits& gpu) {
+  return gpu.has_wgmma ? KernelKind::kWide : KernelKind::kGeneric;
+}
+
 KernelKind decode_kind(const AttentionShape& shape, int num_reqs, int q_len, const GpuTraits& gpu) {
   const int64_t rows = rows_per_kv_head(shape, q_len);
   if (has_few_rows(shape, q_len)) return KernelKind::kRows8;
-  if (padded_dim(shape) > kMaxTileDim) return KernelKind::kGeneric;
+  if (padded_dim(shape) > kMaxTileDim) return wide_kind(gpu);
   if (rows <= 16) return KernelKind::kRows16;
   return can_use_rows64(shape, num_reqs, q_len, gpu) ? KernelKind::kRows64 : KernelKind::kTile;
 }
@@ -50,6 +55,7 @@ bool merges_splits(KernelKind kind) {
 
 // The minimum number of positions of a split.
 int min_split_tokens(const AttentionShape& shape, KernelKind kind) {
+  if (kind == KernelKind::kWide) return kWideTokens;
   if (!merges_splits(kind)) return kMinSplitTokens;
   return kMinSplitKeyBytes / (padded_dim(shape) * static_cast<int>(dtype_bytes(shape.kv)));
 }
@@ -99,8 +105,8 @@ int64_t num_large_clusters(int64_t num_blocks, int64_t num_units, int64_t slots)
 
 // row_columns: columns of values of all rows of a thread block.
 Splits choose_splits(int64_t num_blocks, int max_kv_len, int min_tokens, int most, bool in_clusters,
-                     int64_t row_columns, int num_sms) {
-  const int64_t slots = int64_t{kBlocksAtOnce} * num_sms;
+                     int64_t row_columns, int num_sms, int blocks_at_once) {
+  const int64_t slots = int64_t{blocks_at_once} * num_sms;
   const int64_t num_units = ceil_div(int64_t{max_kv_len}, min_tokens);
   const int limit = static_cast<int>(std::clamp<int64_t>(num_units, 1, most));
   if (!in_clusters) return {fill_waves(num_blocks, limit, slots), 1};
@@ -162,7 +168,7 @@ Splits decode_splits(const AttentionShape& shape, int num_reqs, int q_len, int m
   const int most = kind == KernelKind::kRows64 ? kRows64Splits : kMaxSplits;
   return choose_splits(num_blocks, max_kv_len, min_split_tokens(shape, kind), most,
                        gpu.has_clusters && kind == KernelKind::kRows8, rows * shape.head_dim_v,
-                       gpu.num_sms);
+                       gpu.num_sms, kind == KernelKind::kWide ? 1 : kBlocksAtOnce);
 }
 
 bool is_16_byte_multiple(int64_t elements, DType dtype) {
@@ -173,7 +179,7 @@ bool is_16_byte_multiple(int64_t elements, DType dtype) {
 
 bool has_mma(const AttentionShape& shape) {
   if (shape.q != DType::kBF16 && shape.q != DType::kF16) return false;
-  if (std::max(shape.head_dim, shape.head_dim_v) > kMaxRows8Dim) return false;
+  if (std::max(shape.head_dim, shape.head_dim_v) > kMaxWideDim) return false;
   return shape.kv == shape.q || shape.kv == DType::kF8E4M3;
 }
 
@@ -200,10 +206,8 @@ KernelChoice choose_kernel(const AttentionShape& shape, Phase phase, const Phase
                            bool aligned, const GpuTraits& gpu) {
   if (!aligned || !has_mma(shape)) return {};
   KernelChoice choice{.kind = KernelKind::kTile, .padded_dim = padded_dim(shape)};
-  if (phase == Phase::kPrefill) {
-    if (choice.padded_dim > kMaxTileDim) choice.kind = KernelKind::kGeneric;
-    return choice;
-  }
+  if (choice.padded_dim > kMaxTileDim) choice.kind = wide_kind(gpu);
+  if (phase == Phase::kPrefill) return choice;
   const Splits splits =
       decode_splits(shape, range.num_reqs, range.max_q_len, range.max_kv_len, gpu);
   choice.num_splits = splits.count;

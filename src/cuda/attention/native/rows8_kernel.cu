@@ -557,7 +557,7 @@ __global__ __launch_bounds__(Rows8<C>::kThreads, 2) void rows8_kernel(const Para
 void launch_rows8(CudaStream& stream, const Params& p, DType kv, int padded_dim) {
   const dim3 grid(static_cast<unsigned>(p.num_splits), static_cast<unsigned>(p.num_heads / p.group),
                   static_cast<unsigned>(p.num_reqs));
-  with_config<kMaxRows8Dim>(p.q_dtype, kv, padded_dim, [&]<class C>(C) {
+  with_config<kMaxWideDim>(p.q_dtype, kv, padded_dim, [&]<class C>(C) {
     using K = Rows8<C>;
     QUIRE_LAUNCH(stream, rows8_kernel<C>,
                  (LaunchShape{.grid = grid,
