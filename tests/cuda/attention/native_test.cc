@@ -214,19 +214,6 @@ std::vector<AttentionCase> own_cases() {
       add_blocks("blocks_of_16_", 10, 16, 16);
       if (dim == 128) add_blocks("blocks_of_many_heads_", 64, 16, 8, 16);
     }
-    // Wider heads, with up to 8 rows per KV head and with more.
-    for (const int dim : {320, 512}) {
-      const std::string name = std::to_string(dim) + suffix;
-      add("long_decode_" + name, make_attention_shape(16, 2, dim, 32, kv),
-          Reqs{{1, 6000, 1}, {1, 1, 2}, {1, 0, 3}, {1, 3333, 4}}, 1);
-      add("verify_wide_" + name, make_attention_shape(8, 1, dim, 16, kv),
-          Reqs{{3, 700, 1}, {3, 3, 2}, {3, 0, 3}}, 3);
-      add("prefill_wide_" + name, make_attention_shape(8, 1, dim, 64, kv),
-          Reqs{{1, 700, 1}, {60, 300, 2}, {33, 33, 3}, {0, 0, 4}}, 1);
-      AttentionShape blocks = make_attention_shape(4, 2, dim, 16, kv);
-      blocks.causal = false;
-      add("blocks_of_4_" + name, blocks, Reqs{{4, 2100, 1}, {4, 4, 2}, {4, 0, 3}, {4, 517, 4}}, 4);
-    }
     add_few_rows(kv, cases);
     add_wide_heads(kv, cases);
     // One request, whose splits are one cluster, several or none. In its graph, the last cluster of
