@@ -36,6 +36,11 @@ void on_interrupt(int signal_number) {
   errno = error;
 }
 
+void drain_wake() {
+  uint64_t count = 0;
+  (void)!::read(wake_fd, &count, sizeof(count));
+}
+
 }  // namespace
 
 void install_interrupt_handler() {
@@ -65,15 +70,16 @@ CancelScope::~CancelScope() {
   const int ended_as = state.exchange(kImmediate);
   before_exit = nullptr;
   last_signal = ended_as > 0 ? ended_as : 0;
-  uint64_t count = 0;
-  (void)!::read(wake_fd, &count, sizeof(count));
+  drain_wake();
 }
 bool CancelScope::interrupted() {
   return state > 0;
 }
 bool CancelScope::wait(std::chrono::milliseconds limit) {
   pollfd wake = {.fd = wake_fd, .events = POLLIN, .revents = 0};
-  if (!interrupted()) ::poll(&wake, 1, static_cast<int>(limit.count()));
+  if (!interrupted() && ::poll(&wake, 1, static_cast<int>(limit.count())) > 0 && !interrupted()) {
+    drain_wake();  // a signal of an earlier scope arrived late
+  }
   return interrupted();
 }
 bool CancelScope::was_interrupted() {

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -34,10 +35,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The main thread checks every kTick whether to stop, and every kTicksPerCheck ticks whether the
-// engine makes progress.
-constexpr auto kTick = 100ms;
-constexpr int kTicksPerCheck = 10;
+constexpr auto kProgressCheck = 1s;  // the time between two checks whether the engine works
 
 // Applies the environment variables with which vLLM chooses the hashes in its KV events.
 Result<EngineConfig> with_block_hashes_of_environment(EngineConfig config) {
@@ -58,6 +56,8 @@ bool is_supervised() {
 // The server of several models starts this process while the models before it end, and ends the
 // input when there is memory for the model.
 void wait_for_memory() {
+  struct stat input = {};
+  if (::fstat(STDIN_FILENO, &input) != 0 || !S_ISFIFO(input.st_mode)) return;
   char byte = 0;
   while (::read(STDIN_FILENO, &byte, 1) > 0 || errno == EINTR) errno = 0;
 }
@@ -100,8 +100,7 @@ void trim_heap_if_due(const server::Service& service, const http::Server& transp
 
 void wait_for_interrupt(server::Service& service, const http::Server& transport) {
   server::TrimSchedule schedule;
-  for (int tick = 1; !CancelScope::wait(kTick); ++tick) {
-    if (tick % kTicksPerCheck != 0) continue;
+  while (!CancelScope::wait(kProgressCheck)) {
     service.check_progress();
     trim_heap_if_due(service, transport, schedule);
   }
@@ -137,11 +136,14 @@ Result<int> run(const ServeOptions& options) {
     return invalid_argument(
         "--headless: got it for node 0, which serves, expected --node-rank of at least 1");
   }
+  QUIRE_ASSIGN_OR_RETURN(OpenPort port, open_port(options));
   if (is_supervised()) {
-    (void)check_devices(placed);  // starts a GPU, which takes 0.2 s; load_engine() reports errors
+    // Starts a GPU, which takes 0.2 s. load_engine() tries again, with the memory.
+    if (const Status started = check_devices(placed); !started.ok()) {
+      log_info("[server] before the memory was free: {}", started.message());
+    }
     wait_for_memory();
   }
-  QUIRE_ASSIGN_OR_RETURN(OpenPort port, open_port(options));
   QUIRE_ASSIGN_OR_RETURN(const EngineConfig engine_config,
                          with_block_hashes_of_environment(options.engine));
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, load_engine(engine_config));

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <exception>
 #include <future>
 #include <utility>
 
+#include "base/log.h"
 #include "grammar/check_spec.h"
 #include "grammar/compile_spec.h"
 
@@ -161,9 +163,15 @@ GrammarCompiler::GrammarCompiler(const Tokenizer& tokenizer, std::span<const int
   grammar::TokenTable tokens = grammar::make_token_table(tokenizer, eos_ids);
   impl_->has_end = !tokens.end_ids.empty();
   auto make = [tokens = std::move(tokens)]() mutable {
-    return std::make_shared<const grammar::Vocabulary>(grammar::make_vocabulary(std::move(tokens)));
+    try {
+      return std::make_shared<const grammar::Vocabulary>(
+          grammar::make_vocabulary(std::move(tokens)));
+    } catch (const std::exception& error) {
+      log_error("[grammar] no grammar can be compiled: {}; restart with more memory", error.what());
+      throw;
+    }
   };
-  // If no thread can start, the first compilation calls it.
+  // If no thread can start, the first compilation sorts the vocabulary.
   constexpr auto kPolicy = std::launch::async | std::launch::deferred;
   impl_->vocabulary = std::async(kPolicy, std::move(make)).share();
 }

@@ -96,8 +96,8 @@ struct GrammarStats {
 // One per engine. Thread-safe.
 class GrammarCompiler {
  public:
-  // Reads the vocabulary. On a thread of its own, it is then sorted, in about 0.1 s for 128 k
-  // tokens, for which the first compilation waits. `eos_ids` are the tokens that end a sequence. If
+  // Reads the vocabulary, which a thread of its own then sorts (0.1 s for 128 k tokens). The first
+  // compilation waits for it. `eos_ids` are the tokens that end a sequence. If
   // none of them is a token of the tokenizer, every grammar is refused.
   GrammarCompiler(const Tokenizer& tokenizer, std::span<const int32_t> eos_ids,
                   const GrammarLimits& limits = {});

@@ -47,6 +47,11 @@ struct Pipe {
   // Sockets that libraries accept lack the flag.
   constexpr unsigned kCloseOnExec = 1U << 2;
   ::syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, kCloseOnExec);
+  // The parent's handlers would take a signal for the parent's.
+  for (const int number : {SIGINT, SIGTERM}) ::signal(number, SIG_DFL);
+  struct sigaction hangup = {};
+  ::sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) ::signal(SIGHUP, SIG_DFL);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -68,7 +73,13 @@ Result<std::unique_ptr<Child>> Child::start(const std::string& program,
   Pipe err;
   std::unique_ptr<Child> child(new Child());
   const int parent = ::getpid();
+  // No signal may reach the new process before become() has reset the handlers.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, &before);
   if (in.is_open && out.is_open && err.is_open) child->pid_ = ::fork();
+  if (child->pid_ != 0) ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (child->pid_ == 0) {
     become(program.c_str(), words.data(), in.ends[0], out.ends[1], err.ends[1], parent);
   }

@@ -32,7 +32,8 @@ class Child {
   // Reads the complete lines that are available, without blocking.
   static std::vector<std::string> read_lines(Output& from);
 
-  // Ends the process's standard input, which is empty.
+  // Ends the process's standard input, which is empty. A process of `quire serve` waits for this
+  // before it takes memory.
   void end_input();
 
   int pid() const { return pid_; }

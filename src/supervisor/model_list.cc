@@ -171,6 +171,7 @@ class FileStamp {
          entry.increment(error)) {
       add_file(entry->path());
     }
+    if (error) is_whole_ = false;
   }
   void add(const fs::path& path) {
     add_file(path);
@@ -178,14 +179,15 @@ class FileStamp {
     if (fs::is_directory(path, ignored)) add_folder<fs::recursive_directory_iterator>(path);
   }
   std::optional<std::string> take() {
-    if (num_files_ > kMostFiles) return std::nullopt;
+    if (!is_whole_ || num_files_ > kMostFiles) return std::nullopt;
     std::ranges::sort(lines_);  // the order in which a folder lists its entries may change
     return fmt::format("{}", fmt::join(lines_, "\n"));
   }
 
  private:
-  static constexpr int kMostFiles = 4096;
+  static constexpr int kMostFiles = 256;
 
+  bool is_whole_ = true;  // every folder was read to its end
   int num_files_ = 0;
   std::vector<std::string> lines_;
 };
@@ -199,8 +201,11 @@ std::optional<std::string> stamp_of_files(const ModelEntry& model) {
   std::error_code ignored;
   // The other parts of a GGUF file, and its projector, are beside it.
   if (fs::is_regular_file(model.files, ignored)) {
-    stamp.add_folder<fs::directory_iterator>(model.files.parent_path());
+    stamp.add_folder<fs::directory_iterator>(fs::absolute(model.files).parent_path());
   }
+  // A name of the hub's cache may mean another snapshot after a pull, which writes to refs/.
+  const fs::path folder = model.files.parent_path();
+  if (folder.filename() == "snapshots") stamp.add(folder.parent_path() / "refs");
   for (std::string_view argument : model.arguments) {
     argument.remove_prefix(std::min(argument.find('=') + 1, argument.size()));
     // A value in JSON names a file between quotes.

@@ -32,7 +32,7 @@ struct PoolConfig {
   std::vector<std::string> arguments = {};
   std::string process_key = {};     // of requests that the pool itself sends; empty: none
   std::filesystem::path directory;  // of the sockets; only the user may enter it
-  int max_loaded = 0;               // models with a process; 0: no limit
+  int max_loaded = 0;               // models that hold memory; 0: no limit
   std::chrono::milliseconds start_timeout{120'000};  // for a request to wait for its model
   std::chrono::milliseconds sleep_idle{0};           // until an idle model is unloaded; 0: never
   std::chrono::milliseconds stop_timeout{35'000};    // until a process that does not end is killed
@@ -50,7 +50,7 @@ struct Instance {
   std::unique_ptr<Upstream> upstream;  // must outlive the requests that run
   std::string socket;
   // Guarded by the pool's mutex.
-  bool has_room = false;  // the memory for the model is free; the process waits until then
+  bool has_room = false;  // the process may take its memory; it waits until its input ends
   int num_running = 0;
   std::chrono::steady_clock::time_point probed_at = {};
   int num_silent_probes = 0;  // the latest ones, without a response until now
@@ -158,8 +158,8 @@ class ModelPool {
 
   // The progress of a model in wanted_, besides its phase.
   struct Start {
-    bool is_asked = false;            // by load(), so that it needs no request
-    bool has_compared_files = false;  // with those of the kept plan
+    bool is_asked = false;               // by load(), so that it needs no request
+    bool knows_plan_is_current = false;  // the kept plan's files are as they were
     bool fits_alone = false;  // a plan that counts other models' memory as free has succeeded
     std::string shortage;     // of free memory, as the last plan reports it; empty: none
     std::optional<std::string> files;  // stamp_of_files() before the plan
@@ -176,7 +176,8 @@ class ModelPool {
     Phase phase = Phase::kUnloaded;
     std::optional<Start> start;  // present if the model is in wanted_
     std::optional<PlannedMemory> memory;
-    std::optional<KeptPlan> kept_plan;  // absent after a failed start
+    std::optional<KeptPlan>
+        kept_plan;  // absent after a failed start, or if the files are not known
     std::unique_ptr<Child> planner;
     bool plans_alone = false;  // the planner counts the memory of all other models as free
     std::shared_ptr<Instance> instance;
@@ -219,7 +220,7 @@ class ModelPool {
   int64_t bytes_to_free(const std::vector<LiveModel>& live, bool is_on_gpu) const;
   void forget_plan_of_changed_files(size_t idx);
   // Returns whether a plan shows that the model would start if these models had ended.
-  bool fits_without(const std::vector<LiveModel>& live, size_t idx) const;
+  bool is_known_to_fit_without(const std::vector<LiveModel>& live, size_t idx) const;
   // freed_bytes: of other models, which the plan counts as free.
   void begin_plan(size_t idx, std::optional<int64_t> freed_bytes, Actions& after);
   void end_plan(size_t idx, Actions& after);
@@ -253,7 +254,7 @@ class ModelPool {
   std::deque<size_t> wanted_;                       // models to start, in order
   std::vector<std::shared_ptr<Instance>> ended_;    // that requests may still use
   std::vector<std::unique_ptr<Upstream>> retired_;  // to be destroyed without the lock
-  std::vector<std::unique_ptr<Child>> killed_planners_;
+  std::vector<std::unique_ptr<Child>> killed_;
   bool is_closed_ = false;
   bool is_stopping_ = false;
   int64_t host_capacity_ = 0;

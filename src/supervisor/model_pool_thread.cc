@@ -205,7 +205,7 @@ void ModelPool::step(Actions& after) {
       model.kill_at = now + kMaxPause;
     }
   }
-  std::erase_if(killed_planners_, [](const auto& planner) { return planner->has_ended(); });
+  std::erase_if(killed_, [](const auto& child) { return child->has_ended(); });
   if (!is_closed_) start_wanted(after);
   for (size_t idx = 0; idx < models_.size(); ++idx) run_queue(idx, after);
 }
@@ -271,7 +271,7 @@ void ModelPool::end_late_plan(size_t idx, Actions& after) {
   Model& model = models_[idx];
   if (model.phase != Phase::kPlanning || Clock::now() < model.kill_at) return;
   model.planner->signal(SIGKILL);
-  killed_planners_.push_back(std::move(model.planner));
+  killed_.push_back(std::move(model.planner));
   const int64_t limit = std::chrono::duration_cast<seconds>(config_.start_timeout).count();
   fail_start(idx, fmt::format("its plan took more than {} s", limit), after);
 }
@@ -327,7 +327,7 @@ bool ModelPool::start_next(size_t idx, Actions& after) {
     }
   }
   // Other models would be unloaded in vain for a model that does not start even without them.
-  if (!waits && !live.empty() && !fits_without(live, idx)) {
+  if (!waits && !live.empty() && !is_known_to_fit_without(live, idx)) {
     // The device of a model without a plan is not known.
     begin_plan(idx, std::max(bytes_to_free(live, false), bytes_to_free(live, true)), after);
   } else if (!model.memory) {
@@ -378,10 +378,11 @@ std::vector<LiveModel> ModelPool::live_models() const {
   std::vector<LiveModel> live;
   for (size_t idx = 0; idx < models_.size(); ++idx) {
     const Model& model = models_[idx];
-    if (!model.instance || !model.instance->has_room) continue;
+    if (!model.instance || waits_for_room(model)) continue;
     const bool stays_long = model.keep_alive && *model.keep_alive < milliseconds(0);
     live.push_back({.idx = idx,
-                    .memory = model.memory.value_or(PlannedMemory()),
+                    .memory = model.instance->has_room ? model.memory.value_or(PlannedMemory())
+                                                       : PlannedMemory(),
                     .is_busy = model.phase != Phase::kUnloading && !is_idle(model),
                     .is_leaving = model.phase == Phase::kUnloading,
                     .last_used = stays_long ? Clock::time_point::max() : model.last_used});
@@ -416,13 +417,13 @@ int64_t ModelPool::bytes_to_free(const std::vector<LiveModel>& live, bool is_on_
 
 void ModelPool::forget_plan_of_changed_files(size_t idx) {
   Model& model = models_[idx];
-  if (!model.kept_plan || std::exchange(model.start->has_compared_files, true)) return;
+  if (!model.kept_plan || std::exchange(model.start->knows_plan_is_current, true)) return;
   if (model.kept_plan->files == stamp_of_files(config_.models[idx])) return;
   model.kept_plan.reset();
   model.memory.reset();
 }
 
-bool ModelPool::fits_without(const std::vector<LiveModel>& live, size_t idx) const {
+bool ModelPool::is_known_to_fit_without(const std::vector<LiveModel>& live, size_t idx) const {
   const Model& model = models_[idx];
   if (model.start->fits_alone) return true;
   if (!model.kept_plan) return false;
@@ -455,6 +456,7 @@ void ModelPool::begin_plan(size_t idx, std::optional<int64_t> freed_bytes, Actio
   model.plan_json.clear();
   model.last_line.clear();
   model.planner = std::move(*child);
+  model.planner->end_input();
   model.plans_alone = freed_bytes.has_value();
   model.start->files = std::move(files);
   model.phase = Phase::kPlanning;
@@ -477,7 +479,7 @@ void ModelPool::end_plan(size_t idx, Actions& after) {
       model.kept_plan = {.files = *std::move(model.start->files),
                          .is_on_gpu = is_on_gpu,
                          .least_free_bytes = *least_free_bytes};
-      model.start->has_compared_files = true;
+      model.start->knows_plan_is_current = true;
     }
     if (model.plans_alone) {
       model.start->fits_alone = true;
@@ -556,6 +558,12 @@ void ModelPool::end_start(size_t idx, Actions& after) {
 
 void ModelPool::fail_start(size_t idx, const std::string& reason, Actions& after) {
   Model& model = models_[idx];
+  if (model.instance) {  // the process waited for memory
+    model.instance->child->signal(SIGKILL);
+    killed_.push_back(std::move(model.instance->child));
+    ::unlink(model.instance->socket.c_str());
+    model.instance.reset();
+  }
   model.phase = Phase::kUnloaded;
   model.kept_plan.reset();
   model.memory.reset();

@@ -59,8 +59,8 @@ struct DecodeChannel {
     return silu<T>(fmaf(w[kPastInputs * num_channels], in, sum));
   }
 
-  // Writes the rows of the page after the token. The page has one row more than the convolution
-  // reads, so thread blocks that have not read this page yet lose no input.
+  // Writes the rows of the page after the token. The page has room for them beside all rows that
+  // other thread blocks may still read (DeltaNetPage::num_rows).
   template <typename T>
   __device__ void write(const DeltaArgs<T>& args, const DecodeToken& token) const {
     const auto at = [&](int position) -> float& {

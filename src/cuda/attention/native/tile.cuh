@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "base/check.h"
 #include "cuda/attention/native/rows.cuh"
 #include "cuda/base/launch.h"
 #include "cuda/device/elements.cuh"
@@ -339,6 +340,7 @@ void with_config(DType q, DType kv, int padded_dim, Visit visit) {
     if constexpr (kWidest > 256) {
       if (padded_dim == 512) return visit(Config<Q, Kv, 512>());
     }
+    QUIRE_CHECK(padded_dim == 256, "[native] the kernel has no heads of this width");
     return visit(Config<Q, Kv, 256>());
   };
   const auto with_query = [&]<typename Q>(Q query) {

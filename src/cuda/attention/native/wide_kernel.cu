@@ -44,10 +44,11 @@ constexpr int kStageBytes = 8 * kBoxBytes;
 static_assert(kStageBytes == kUnits * kBoxBytes && kStageBytes == kGroups * kBoxBytes);
 static_assert(kPositions == 64);  // the rows of the keys that a wgmma multiplies
 constexpr int kStages = 8;
+constexpr int kMostKeyTokens = 64;  // of a box of keys; no page is larger
 constexpr int kLateUnits = 4;  // of a step, whose products run while the next weights are computed
 
 // A step's first positions, which may be outside of the span, are not among the last units.
-static_assert((kUnits - kLateUnits) * kUnitTokens >= 64);
+static_assert((kUnits - kLateUnits) * kUnitTokens >= kMostKeyTokens);
 
 // The layout of shared memory. Queries and weights are slices in the layout of
 // operand_descriptor().
@@ -798,6 +799,7 @@ __device__ __forceinline__ void attend(const WideParams& p, const WideTile& tile
 template <typename T, bool kIsFp8>
 __global__ __launch_bounds__(kThreads, 1) void wide_kernel(const __grid_constant__ WideParams p) {
   extern __shared__ __align__(1024) unsigned char wide_shared[];
+  // This kernel does not wait for the previous one, because its launch has no overlap_start.
   trigger_dependent_launch();
   const WideTile tile(p);
   if (!tile.has_work) return;
@@ -820,7 +822,7 @@ __global__ __launch_bounds__(kThreads, 1) void wide_kernel(const __grid_constant
   }
   // Other thread blocks may still copy into this one's ring or arrive at its barriers.
   __syncwarp();
-  if (cluster_size() > 1) sync_cluster();
+  if (cluster_size() > 1) sync_cluster_memory();
 }
 
 // The map of the keys or values of all pages, whose number is unknown.
@@ -873,7 +875,7 @@ Status launch_wide(CudaStream& stream, const Params& params, DType kv) {
   // Columns in a box are all of a head, or those of whole groups.
   p.value_groups =
       p.head_dim_v % (kGroupColumns * cluster) == 0 ? p.head_dim_v / kGroupColumns / cluster : 1;
-  p.key_tokens = std::min(1 << p.page_shift, kWideTokens / cluster);
+  p.key_tokens = std::min(1 << p.page_shift, kMostKeyTokens);
   QUIRE_ASSIGN_OR_RETURN(
       p.keys, cache_map(p, kv, p.k, p.head_dim,
                         {p.token_stride_k, p.head_stride_k, p.page_stride_k}, p.key_tokens, 1));

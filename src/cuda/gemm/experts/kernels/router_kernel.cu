@@ -380,6 +380,7 @@ bool router_kernel_takes(const LaunchContext& context, const RouterCall& call,
   }
   if (const auto& norm = call.norm) {
     if (norm->weight == nullptr || norm->residual.data == call.x.data ||
+        norm->delta.data == call.x.data ||
         !is_aligned({norm->residual.data, norm->delta.data, norm->weight}, 16)) {
       return false;
     }

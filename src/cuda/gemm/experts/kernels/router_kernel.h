@@ -21,8 +21,8 @@ struct RouterMatrix {
 
 // Whether the kernel computes the router: on Hopper, with F16 or BF16 activations and weights of
 // their type, up to 128 experts, widths of up to 4096 that are multiples of 8, and addresses that
-// are aligned to 16 bytes. The rule depends on the shapes alone, because ranks that chose experts
-// by different kernels could choose different ones.
+// are aligned to 16 bytes. All of these are equal on all ranks, because ranks that chose experts by
+// different kernels could choose different ones.
 bool router_kernel_takes(const LaunchContext& context, const RouterCall& call,
                          const RouterMatrix& matrix);
 // Enqueues; capturable. The norm is not a sum over ranks.
