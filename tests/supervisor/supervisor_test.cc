@@ -438,6 +438,39 @@ TEST(Supervisor, EndsAProcessThatWaitsForNoRequest) {
   EXPECT_EQ(supervisor.complete("b").status, 200);
 }
 
+// The processes that this program has started and not yet waited for.
+int num_children() {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream children(entry.path() / "children");
+    for (int pid; children >> pid;) ++count;
+  }
+  return count;
+}
+
+// Another program takes the memory while the process waits for it.
+TEST(Supervisor, EndsAProcessThatWaitsForTooMuchMemory) {
+  const quire::testing::ScratchDirectory scratch;
+  const std::string waits = (scratch.path() / "waits").string();
+  const std::string mark = (scratch.path() / "mark").string();
+  std::atomic<int64_t> free_bytes = 1000;
+  const TestSupervisor supervisor(
+      {.models = {{.name = "a", .arguments = {"--plan-bytes=600", "--ends-after=" + mark}},
+                  {.name = "b", .arguments = {"--plan-bytes=600", "--waits=" + waits}}},
+       .free_host_bytes = [&] { return free_bytes.load(); }});
+  EXPECT_EQ(supervisor.complete("a").status, 200);
+  free_bytes = 400;
+  const HttpClient refused = supervisor.begin("b");
+  EXPECT_TRUE(eventually([&] { return std::filesystem::exists(waits); }));
+  free_bytes = -200;
+  EXPECT_TRUE(supervisor.becomes("b", "failed"));
+  EXPECT_TRUE(eventually([] { return num_children() == 1; }));
+  EXPECT_EQ(supervisor.state("a"), "unloading") << "the child is that of a";
+  free_bytes = 1000;
+  scratch.write("mark", std::string_view(""));
+  EXPECT_TRUE(eventually([&] { return supervisor.complete("b").status == 200; }));
+}
+
 // Two models that do not fit together, with files and a log of their plans.
 struct PlannedModels {
   PlannedModels() {
