@@ -186,7 +186,7 @@ bool ModelPool::ask(size_t idx, http_client::Request request,
 ModelPool::Start& ModelPool::want(size_t idx) {
   std::optional<Start>& start = models_[idx].start;
   if (!start) {
-    start.emplace();
+    start = Start();
     wanted_.push_back(idx);
   }
   wake();
