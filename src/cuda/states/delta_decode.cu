@@ -279,8 +279,8 @@ class Head {
     }
   }
 
-  // Writes the inputs of the convolution of token begin + i. The page has so many rows that thread
-  // blocks that have not read it yet lose no input. One thread block writes the queries and keys.
+  // Writes the inputs of the convolution of token begin + i. The page has room for them beside all
+  // rows that other thread blocks may still read. One thread block writes the queries and keys.
   __device__ void write_inputs(float* page, int i, const Inputs& inputs) const {
     int at = begin_row_ + i;
     if (at < 0) at += args_.page.num_rows;

@@ -14,7 +14,6 @@ namespace {
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * 32;
 constexpr int kAtOnce = 4;  // positions per iteration, so that their loads overlap
-constexpr int kNarrow = 256;  // wider heads take the instance of kMaxDim columns
 
 // A lane's share of a vector of `dim` elements: every 32nd element.
 template <int kLaneDims>
@@ -148,8 +147,8 @@ template <typename Kv>
 void launch_kernel(CudaStream& stream, const Params& p) {
   const dim3 grid(static_cast<unsigned>(p.num_tokens), static_cast<unsigned>(p.num_heads));
   const LaunchShape shape = {.grid = grid, .block = kThreads};
-  if (p.head_dim <= kNarrow && p.head_dim_v <= kNarrow) {
-    QUIRE_LAUNCH(stream, (generic_kernel<Kv, kNarrow>), shape, p);
+  if (p.head_dim <= kMaxTileDim && p.head_dim_v <= kMaxTileDim) {
+    QUIRE_LAUNCH(stream, (generic_kernel<Kv, kMaxTileDim>), shape, p);
   } else {
     QUIRE_LAUNCH(stream, (generic_kernel<Kv, kMaxDim>), shape, p);
   }

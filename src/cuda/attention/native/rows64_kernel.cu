@@ -110,7 +110,7 @@ struct WarpgroupRows {
     wgmma::commit();
     wgmma::wait<0>();
     wgmma::keep(s);
-    scale_and_mask(s, scale, first, lane);
+    scale_and_mask(s, scale, first, visible, visible_to_all, lane);
     weigh(s);
     const uint64_t values = wgmma::transposed_descriptor(stage + 2 * kTileBytes, kTileBytes);
     uint32_t weights[kStepUnits][4];
@@ -144,23 +144,6 @@ struct WarpgroupRows {
   }
 
  private:
-  __device__ void scale_and_mask(float (&s)[kStepTokens / 2], const LogitScale& scale, int first,
-                                 Lane lane) const {
-#pragma unroll
-    for (int i = 0; i < kStepTokens / 2; ++i) s[i] *= scale.inner;
-    if (scale.softcap > 0.0F) {
-#pragma unroll
-      for (int i = 0; i < kStepTokens / 2; ++i) s[i] = scale.softcap * tanhf(s[i]);
-    }
-    if (first >= visible_to_all.first && first + kStepTokens <= visible_to_all.end) return;
-#pragma unroll
-    for (int i = 0; i < kStepTokens / 2; ++i) {
-      const int position = first + i / 4 * 8 + lane.quad * 2 + i % 2;
-      const Span span = visible[i / 2 % 2];
-      if (position < span.first || position >= span.end) s[i] = -INFINITY;
-    }
-  }
-
   // Converts logits to weights.
   __device__ void weigh(float (&s)[kStepTokens / 2]) {
     float top[2] = {-INFINITY, -INFINITY};

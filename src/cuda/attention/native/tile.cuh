@@ -84,6 +84,27 @@ struct Lane {
   __device__ Lane() : row(threadIdx.x % 32 / 4), quad(threadIdx.x % 4) {}
 };
 
+// Converts a thread's part of a wgmma's result, products of its two rows with 2 * kCount positions
+// from `first` on, to logits. Positions that a row does not attend to get -infinity.
+template <int kCount>
+__device__ __forceinline__ void scale_and_mask(float (&s)[kCount], const LogitScale& scale,
+                                               int first, const Span (&visible)[2],
+                                               Span visible_to_all, Lane lane) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) s[i] *= scale.inner;
+  if (scale.softcap > 0.0F) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) s[i] = scale.softcap * tanhf(s[i]);
+  }
+  if (first >= visible_to_all.first && first + 2 * kCount <= visible_to_all.end) return;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    const int position = first + i / 4 * 8 + lane.quad * 2 + i % 2;
+    const Span span = visible[i / 2 % 2];
+    if (position < span.first || position >= span.end) s[i] = -INFINITY;
+  }
+}
+
 // The query fragments of one of a thread's pieces: [step][register].
 template <class C>
 struct QueryPiece {

@@ -507,7 +507,7 @@ class WideRows {
   // position.
   __device__ __forceinline__ void weigh(float (&s)[kPositions / 2], const LogitScale& scale,
                                         int step, int first, Lane lane) {
-    scale_and_mask(s, scale, first, lane);
+    scale_and_mask(s, scale, first, visible_, visible_to_all_, lane);
     float top[2] = {-INFINITY, -INFINITY};
 #pragma unroll
     for (int i = 0; i < kPositions / 2; ++i) top[i / 2 % 2] = fmaxf(top[i / 2 % 2], s[i]);
@@ -616,24 +616,6 @@ class WideRows {
   }
   __device__ float of_other(int r) const {
     return row_numbers_[(1 - warpgroup()) * kTileRows + row(r)];
-  }
-
-  __device__ __forceinline__ void scale_and_mask(float (&s)[kPositions / 2],
-                                                 const LogitScale& scale, int first,
-                                                 Lane lane) const {
-#pragma unroll
-    for (int i = 0; i < kPositions / 2; ++i) s[i] *= scale.inner;
-    if (scale.softcap > 0.0F) {
-#pragma unroll
-      for (int i = 0; i < kPositions / 2; ++i) s[i] = scale.softcap * tanhf(s[i]);
-    }
-    if (first >= visible_to_all_.first && first + kPositions <= visible_to_all_.end) return;
-#pragma unroll
-    for (int i = 0; i < kPositions / 2; ++i) {
-      const int position = first + i / 4 * 8 + lane.quad * 2 + i % 2;
-      const Span span = visible_[i / 2 % 2];
-      if (position < span.first || position >= span.end) s[i] = -INFINITY;
-    }
   }
 
   // Sets each row's maximum to its largest logit so far. Both warpgroups do the same.
