@@ -405,14 +405,17 @@ TEST(NativeAttentionPlan, ChoosesTheKernelByRowsAndDtypes) {
 // A split has at least 32 KB of keys. Short contexts are split by one cluster, and long ones so
 // that they fill the GPU, in clusters of two if there are many rows.
 TEST(NativeAttentionPlan, SplitsFillTheGpu) {
-  const auto splits_of = [](DType kv, int num_reqs, int kv_len, bool has_clusters = true,
-                            int num_heads = 64) {
-    const AttentionShape shape = shape_of(num_heads, 8, 128, DType::kBF16, kv);
+  const auto splits_of_shape = [](const AttentionShape& shape, int num_reqs, int kv_len,
+                                  const cuda::native::GpuTraits& gpu) {
     const PhaseRange range{
         .num_reqs = num_reqs, .num_tokens = num_reqs, .max_q_len = 1, .max_kv_len = kv_len};
-    const auto choice = cuda::native::choose_kernel(shape, Phase::kDecode, range, true,
-                                                    {.num_sms = 132, .has_clusters = has_clusters});
+    const auto choice = cuda::native::choose_kernel(shape, Phase::kDecode, range, true, gpu);
     return std::pair(choice.num_splits, choice.cluster);
+  };
+  const auto splits_of = [&](DType kv, int num_reqs, int kv_len, bool has_clusters = true,
+                             int num_heads = 64) {
+    return splits_of_shape(shape_of(num_heads, 8, 128, DType::kBF16, kv), num_reqs, kv_len,
+                           {.num_sms = 132, .has_clusters = has_clusters});
   };
   EXPECT_EQ(splits_of(DType::kF8E4M3, 1, 512), std::pair(1, 1));
   EXPECT_EQ(splits_of(DType::kBF16, 1, 700), std::pair(6, 6));
@@ -431,11 +434,7 @@ TEST(NativeAttentionPlan, SplitsFillTheGpu) {
   EXPECT_EQ(splits_of(DType::kF8E4M3, 300, 1150), std::pair(1, 1));
   // Few thread blocks with many columns are merged in large clusters.
   const auto wide_splits_of = [&](DType kv, int num_reqs, int kv_len) {
-    const AttentionShape shape = shape_of(16, 2, 512, DType::kBF16, kv);
-    const PhaseRange range{
-        .num_reqs = num_reqs, .num_tokens = num_reqs, .max_q_len = 1, .max_kv_len = kv_len};
-    const auto choice = cuda::native::choose_kernel(shape, Phase::kDecode, range, true, kGpu);
-    return std::pair(choice.num_splits, choice.cluster);
+    return splits_of_shape(shape_of(16, 2, 512, DType::kBF16, kv), num_reqs, kv_len, kGpu);
   };
   EXPECT_EQ(wide_splits_of(DType::kBF16, 1, 512), std::pair(8, 8));
   EXPECT_EQ(wide_splits_of(DType::kBF16, 1, 1024), std::pair(32, 8));
