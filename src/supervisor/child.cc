@@ -47,7 +47,7 @@ struct Pipe {
   // Sockets that libraries accept lack the flag.
   constexpr unsigned kCloseOnExec = 1U << 2;
   ::syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, kCloseOnExec);
-  // The parent's handlers would take a signal for the parent's.
+  // With the parent's handlers, a signal to this process would count as one to the parent.
   for (const int number : {SIGINT, SIGTERM}) ::signal(number, SIG_DFL);
   struct sigaction hangup = {};
   ::sigaction(SIGHUP, nullptr, &hangup);
